@@ -1,0 +1,1 @@
+//! cordon-sigv4

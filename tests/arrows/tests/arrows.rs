@@ -1,0 +1,160 @@
+//! The arrows of ARCHITECTURE.md, checked against the manifests and the sources.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// The whole architecture: crate, then the workspace crates it may use.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("cordon-policy", &[]),
+    ("cordon-sigv4", &[]),
+    ("cordon-secrets", &["cordon-policy"]),
+    ("cordon-agents", &[]),
+    (
+        "cordon-proxy",
+        &["cordon-policy", "cordon-secrets", "cordon-sigv4"],
+    ),
+    ("cordon-door", &[]),
+    ("cordon-engine", &[]),
+    ("cordon-image", &["cordon-engine"]),
+    ("cordon-session", &["cordon-agents", "cordon-secrets"]),
+    (
+        "cordon",
+        &[
+            "cordon-agents",
+            "cordon-door",
+            "cordon-engine",
+            "cordon-image",
+            "cordon-policy",
+            "cordon-proxy",
+            "cordon-secrets",
+            "cordon-session",
+            "cordon-sigv4",
+        ],
+    ),
+    ("cordon-cli", &["cordon"]),
+    ("arrows", &[]),
+    (
+        "vectors",
+        &[
+            "cordon-agents",
+            "cordon-image",
+            "cordon-policy",
+            "cordon-proxy",
+            "cordon-secrets",
+            "cordon-session",
+            "cordon-sigv4",
+        ],
+    ),
+];
+
+/// Crates that decide and never act: no socket, no process, no clock.
+const PURE: &[&str] = &["policy", "sigv4", "secrets", "agents"];
+
+/// What a pure crate may not name.
+const ACTS: &[&str] = &[
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::os::unix::net",
+    "std::process::Command",
+    "tokio::",
+    "SystemTime::now",
+    "Instant::now",
+];
+
+#[test]
+fn crates_depend_only_along_the_arrows() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let ours: BTreeSet<_> = packages
+        .iter()
+        .map(|package| package["name"].as_str().unwrap())
+        .collect();
+
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let (_, allowed) = ARROWS
+            .iter()
+            .find(|(from, _)| *from == name)
+            .unwrap_or_else(|| panic!("{name} has no line in the table of arrows"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let to = dependency["name"].as_str().unwrap();
+            let shipped = dependency["kind"].is_null();
+            assert!(
+                !shipped || !ours.contains(to) || allowed.contains(&to),
+                "{name} -> {to} is not an allowed arrow; see ARCHITECTURE.md"
+            );
+        }
+    }
+}
+
+#[test]
+fn pure_crates_open_no_socket_and_spawn_nothing() {
+    for name in PURE {
+        for file in sources(&root().join("crates").join(name).join("src")) {
+            let text = fs::read_to_string(&file).unwrap();
+            for word in ACTS {
+                assert!(
+                    !text.contains(word),
+                    "{} names {word}; {name} is a pure crate",
+                    file.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stands_in_the_door_only() {
+    for package in metadata()["packages"].as_array().unwrap() {
+        let manifest = PathBuf::from(package["manifest_path"].as_str().unwrap());
+        let text = fs::read_to_string(&manifest).unwrap();
+        let inherits = text.contains("[lints]\nworkspace = true");
+        assert!(
+            inherits || package["name"] == "cordon-door",
+            "{} does not inherit the lints that forbid unsafe code",
+            manifest.display()
+        );
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_owned()
+}
+
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && path.file_name().is_some_and(|name| name != "tests.rs")
+        {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo is asked what the manifests say"
+)]
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}

@@ -1,0 +1,2 @@
+//! vectors
+fn main() {}

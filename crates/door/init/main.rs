@@ -1,0 +1,505 @@
+//! PID 1 of every sandboxed container.
+//!
+//! It binds the four sockets of the door inside the container's own network namespace, hands them to
+//! the host over a unix socket, waits for the word to go, and starts the workload. From then on it
+//! reaps children, forwards signals, reports how the workload ended, and ends the container as soon
+//! as the host's end of the connection closes.
+//!
+//! Standard library only, because it runs statically linked in images that hold nothing else. It
+//! knows no policy and reads no file of the image. The system calls below are declared by hand; each
+//! `unsafe` block says why it is sound.
+//!
+//! ```text
+//! cordon-init DOOR open|shut
+//! ```
+//!
+//! The command and its environment come over the connection, so that neither stands in an argument
+//! list on the host or in what the engine keeps of the container.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one process that a container starts with"
+)]
+
+use std::{
+    env,
+    ffi::{OsString, c_int, c_long, c_uint, c_ulong, c_void},
+    fs,
+    io::{self, Read, Write},
+    mem,
+    net::{Ipv4Addr, TcpListener, UdpSocket},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        unix::{ffi::OsStringExt, net::UnixStream, process::CommandExt},
+    },
+    process::{self, Command},
+    ptr,
+};
+
+/// Where the door listens inside the container; 127.0.0.1 stays free for the workload's own servers.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
+
+/// What the host waits for before it takes anything else; a change of the protocol changes it.
+const HELLO: u8 = 1;
+
+/// The container's own exit status where the workload never ran; the host has the reason.
+const NOT_STARTED: i32 = 125;
+
+/// How long the host may take between the hand-over and the word to go.
+const GO_LIMIT_MS: c_int = 60_000;
+
+fn main() {
+    let code = match run(env::args_os().skip(1).collect()) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "cordon-init: {error}");
+            NOT_STARTED
+        }
+    };
+    process::exit(code);
+}
+
+fn run(arguments: Vec<OsString>) -> io::Result<i32> {
+    let [door, mode] = arguments.as_slice() else {
+        return Err(io::Error::other("usage: cordon-init DOOR open|shut"));
+    };
+    refuse_tracing();
+    let signals = Signals::block()?;
+    let mut host = connect(door, mode == "open")?;
+    let workload = wait_for_go(&mut host)?;
+
+    let child = match workload.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or_default();
+            report(&mut host, End::NotStarted(errno));
+            return Ok(NOT_STARTED);
+        }
+    };
+    let end = supervise(&mut host, &signals, child)?;
+    report(&mut host, end);
+    Ok(match end {
+        End::Exited(code) => code,
+        End::Signalled(signal) => 128 + signal,
+        End::NotStarted(_) => NOT_STARTED,
+    })
+}
+
+/// How the workload ended, as it is told to the host.
+#[derive(Clone, Copy)]
+enum End {
+    Exited(i32),
+    Signalled(i32),
+    NotStarted(i32),
+}
+
+/// The workload runs as the same user; it must not get at this process's descriptors or memory.
+fn refuse_tracing() {
+    // SAFETY: PR_SET_DUMPABLE takes one integer and touches no memory of ours.
+    unsafe {
+        prctl(
+            PR_SET_DUMPABLE,
+            0 as c_ulong,
+            0 as c_ulong,
+            0 as c_ulong,
+            0 as c_ulong,
+        )
+    };
+}
+
+fn connect(door: &OsString, open: bool) -> io::Result<UnixStream> {
+    let explain =
+        |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
+    let host = UnixStream::connect(door).map_err(|e| explain("the door is closed", e))?;
+    if !open {
+        send_sockets(&host, &[])?;
+        return Ok(host);
+    }
+    let tcp = |port| {
+        TcpListener::bind((ADDRESS, port)).map_err(|e| explain(&format!("bind tcp {port}"), e))
+    };
+    let (http, https, dns_tcp) = (tcp(80)?, tcp(443)?, tcp(53)?);
+    let dns_udp = UdpSocket::bind((ADDRESS, 53)).map_err(|e| explain("bind udp 53", e))?;
+    let sockets = [
+        http.as_raw_fd(),
+        https.as_raw_fd(),
+        dns_tcp.as_raw_fd(),
+        dns_udp.as_raw_fd(),
+    ];
+    send_sockets(&host, &sockets)?;
+    Ok(host)
+}
+
+/// Sends the hello byte with the sockets attached; the copies here close when the caller returns.
+fn send_sockets(host: &UnixStream, sockets: &[RawFd]) -> io::Result<()> {
+    let mut hello = [HELLO];
+    let mut part = IoVec {
+        base: hello.as_mut_ptr().cast(),
+        length: hello.len(),
+    };
+    let mut control = Control {
+        length: mem::size_of::<ControlHead>() + mem::size_of_val(sockets),
+        level: SOL_SOCKET,
+        kind: SCM_RIGHTS,
+        sockets: [0; 4],
+    };
+    control.sockets[..sockets.len()].copy_from_slice(sockets);
+    let with_sockets = !sockets.is_empty();
+    let message = MessageHead {
+        name: ptr::null_mut(),
+        name_length: 0,
+        parts: &raw mut part,
+        part_count: 1,
+        control: if with_sockets {
+            (&raw mut control).cast()
+        } else {
+            ptr::null_mut()
+        },
+        control_length: if with_sockets {
+            mem::size_of::<Control>()
+        } else {
+            0
+        },
+        flags: 0,
+    };
+    // SAFETY: `message` points at `part`, `hello` and `control`, which outlive the call; the control
+    // length covers exactly the head and four descriptors, laid out as the kernel expects them.
+    let sent = unsafe { sendmsg(host.as_raw_fd(), &raw const message, MSG_NOSIGNAL) };
+    if sent == 1 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn wait_for_go(host: &mut UnixStream) -> io::Result<Workload> {
+    let mut events = [PollEvent::readable(host.as_raw_fd())];
+    if poll_events(&mut events, GO_LIMIT_MS)? == 0 {
+        return Err(io::Error::other("the host did not answer in time"));
+    }
+    let mut head = [0; 5];
+    host.read_exact(&mut head)?;
+    let [b'G', size @ ..] = head else {
+        return Err(io::Error::other("the host sent no word to go"));
+    };
+    let mut parts = Vec::new();
+    host.take(u64::from(u32::from_le_bytes(size)))
+        .read_to_end(&mut parts)?;
+    Workload::parse(&parts).ok_or_else(|| io::Error::other("the host's order is cut short"))
+}
+
+/// What to start, as the host sent it: parts of one tag byte, a length and that many bytes.
+#[derive(Default)]
+struct Workload {
+    command: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Workload {
+    fn parse(mut bytes: &[u8]) -> Option<Self> {
+        let mut workload = Self::default();
+        while let Some((tag, rest)) = bytes.split_first() {
+            let (size, rest) = rest.split_first_chunk()?;
+            let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+            bytes = rest;
+            match tag {
+                b'a' => workload.command.push(text(part)),
+                b'e' => {
+                    let equals = part.iter().position(|byte| *byte == b'=')?;
+                    let variable = (text(&part[..equals]), text(&part[equals + 1..]));
+                    workload.environment.push(variable);
+                }
+                _ => return None,
+            }
+        }
+        Some(workload)
+    }
+
+    /// Starts it as the leader of its own process group, in the foreground of a terminal if there
+    /// is one, with no signal blocked.
+    fn spawn(&self) -> io::Result<c_int> {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        // SAFETY: between fork and exec the closure makes async-signal-safe system calls only, on a
+        // signal set that lives on its own stack.
+        unsafe {
+            command.pre_exec(|| {
+                setpgid(0, 0);
+                if isatty(0) == 1 {
+                    signal(SIGTTOU, SIG_IGN);
+                    tcsetpgrp(0, getpid());
+                    signal(SIGTTOU, SIG_DFL);
+                }
+                let mut none: SignalSet = mem::zeroed();
+                sigemptyset(&raw mut none);
+                sigprocmask(SIG_SETMASK, &raw const none, ptr::null_mut());
+                Ok(())
+            })
+        };
+        let child = command.spawn()?;
+        c_int::try_from(child.id()).map_err(io::Error::other)
+    }
+}
+
+fn text(bytes: &[u8]) -> OsString {
+    OsString::from_vec(bytes.to_vec())
+}
+
+/// Waits for the workload to end; signals, orphans and the host's orders are served meanwhile.
+fn supervise(host: &mut UnixStream, signals: &Signals, child: c_int) -> io::Result<End> {
+    loop {
+        let mut events = [
+            PollEvent::readable(signals.descriptor.as_raw_fd()),
+            PollEvent::readable(host.as_raw_fd()),
+        ];
+        poll_events(&mut events, -1)?;
+        if events[0].returned != 0 {
+            match signals.next()? {
+                SIGCHLD => {
+                    if let Some(end) = reap(child) {
+                        return Ok(end);
+                    }
+                }
+                other => signal_group(child, other),
+            }
+        }
+        if events[1].returned != 0 {
+            match order(host) {
+                Some(Order::Signal(number)) => signal_group(child, number),
+                Some(Order::Kill) => signal_all(SIGKILL),
+                // The keeper is gone. When PID 1 ends, the kernel kills every process of the
+                // container, so there is nothing to do but to leave.
+                None => process::exit(128 + SIGKILL),
+            }
+        }
+    }
+}
+
+enum Order {
+    Signal(c_int),
+    Kill,
+}
+
+/// The host's next order; `None` when its end is closed or it says something unknown.
+fn order(host: &mut UnixStream) -> Option<Order> {
+    let mut bytes = [0; 2];
+    host.read_exact(&mut bytes).ok()?;
+    match bytes[0] {
+        b'S' => Some(Order::Signal(c_int::from(bytes[1]))),
+        b'K' => Some(Order::Kill),
+        _ => None,
+    }
+}
+
+/// Collects every child that ended; tells how the workload did once it is among them.
+fn reap(child: c_int) -> Option<End> {
+    let mut end = None;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for one integer.
+        let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG) };
+        if pid <= 0 {
+            return end;
+        }
+        if pid == child {
+            let signal = status & 0x7f;
+            end = Some(if signal == 0 {
+                End::Exited((status >> 8) & 0xff)
+            } else {
+                End::Signalled(signal)
+            });
+        }
+    }
+}
+
+fn report(host: &mut UnixStream, end: End) {
+    let (kind, value) = match end {
+        End::Exited(code) => (b'E', code),
+        End::Signalled(signal) => (b'S', signal),
+        End::NotStarted(errno) => (b'N', errno),
+    };
+    let mut bytes = [0; 9];
+    bytes[0] = kind;
+    bytes[1..5].copy_from_slice(&value.to_le_bytes());
+    bytes[5..].copy_from_slice(&out_of_memory_kills().to_le_bytes());
+    // Nobody is left to tell if this fails, and the container ends either way.
+    let _ = host.write_all(&bytes);
+}
+
+/// How often the kernel killed something here for want of memory, where the cgroup is visible.
+fn out_of_memory_kills() -> u32 {
+    let places = [
+        "/sys/fs/cgroup/memory.events",
+        "/sys/fs/cgroup/memory/memory.oom_control",
+    ];
+    places
+        .iter()
+        .filter_map(|place| fs::read_to_string(place).ok())
+        .flat_map(|text| {
+            text.lines()
+                .filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .max()
+        .unwrap_or_default()
+}
+
+fn signal_group(child: c_int, number: c_int) {
+    // SAFETY: kill takes two integers. The group may be gone already, which is no error here.
+    unsafe { kill(-child, number) };
+}
+
+fn signal_all(number: c_int) {
+    // SAFETY: as PID 1, -1 names every other process of this container and none outside.
+    unsafe { kill(-1, number) };
+}
+
+/// Every signal, blocked and read from a descriptor instead.
+struct Signals {
+    descriptor: OwnedFd,
+}
+
+impl Signals {
+    fn block() -> io::Result<Self> {
+        // SAFETY: the set is zeroed, then filled by libc; signalfd returns a descriptor that nobody
+        // else owns.
+        unsafe {
+            let mut all: SignalSet = mem::zeroed();
+            sigfillset(&raw mut all);
+            if sigprocmask(SIG_SETMASK, &raw const all, ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let descriptor = signalfd(-1, &raw const all, SFD_CLOEXEC);
+            if descriptor < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Self {
+                descriptor: OwnedFd::from_raw_fd(descriptor),
+            })
+        }
+    }
+
+    fn next(&self) -> io::Result<c_int> {
+        let mut info = [0_u8; SIGNAL_INFO_SIZE];
+        // SAFETY: `info` is a writable buffer of the size that is named.
+        let size = unsafe {
+            read(
+                self.descriptor.as_raw_fd(),
+                info.as_mut_ptr().cast(),
+                info.len(),
+            )
+        };
+        if size != SIGNAL_INFO_SIZE as c_long {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(c_int::from_ne_bytes([info[0], info[1], info[2], info[3]]))
+    }
+}
+
+#[repr(C)]
+struct PollEvent {
+    descriptor: c_int,
+    wanted: i16,
+    returned: i16,
+}
+
+impl PollEvent {
+    fn readable(descriptor: RawFd) -> Self {
+        Self {
+            descriptor,
+            wanted: POLLIN,
+            returned: 0,
+        }
+    }
+}
+
+fn poll_events(events: &mut [PollEvent], limit_ms: c_int) -> io::Result<c_int> {
+    loop {
+        // SAFETY: the pointer and the count describe the slice.
+        let ready = unsafe { poll(events.as_mut_ptr(), events.len() as c_ulong, limit_ms) };
+        if ready >= 0 {
+            return Ok(ready);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+// What libc declares and the standard library does not, for 64-bit Linux.
+
+#[repr(C)]
+struct IoVec {
+    base: *mut c_void,
+    length: usize,
+}
+
+#[repr(C)]
+struct MessageHead {
+    name: *mut c_void,
+    name_length: c_uint,
+    parts: *mut IoVec,
+    part_count: usize,
+    control: *mut c_void,
+    control_length: usize,
+    flags: c_int,
+}
+
+#[repr(C)]
+struct ControlHead {
+    length: usize,
+    level: c_int,
+    kind: c_int,
+}
+
+/// A control message head with room for the four sockets right behind it.
+#[repr(C)]
+struct Control {
+    length: usize,
+    level: c_int,
+    kind: c_int,
+    sockets: [c_int; 4],
+}
+
+/// 1,024 bits, as in libc.
+#[repr(C)]
+struct SignalSet([c_ulong; 16]);
+
+const SIGNAL_INFO_SIZE: usize = 128;
+const SOL_SOCKET: c_int = 1;
+const SCM_RIGHTS: c_int = 1;
+const MSG_NOSIGNAL: c_int = 0x4000;
+const PR_SET_DUMPABLE: c_int = 4;
+const SIG_SETMASK: c_int = 2;
+const SIG_DFL: usize = 0;
+const SIG_IGN: usize = 1;
+const SFD_CLOEXEC: c_int = 0o2_000_000;
+const POLLIN: i16 = 1;
+const WNOHANG: c_int = 1;
+const SIGKILL: c_int = 9;
+const SIGCHLD: c_int = 17;
+const SIGTTOU: c_int = 22;
+
+unsafe extern "C" {
+    fn getpid() -> c_int;
+    fn isatty(descriptor: c_int) -> c_int;
+    fn kill(pid: c_int, signal: c_int) -> c_int;
+    fn poll(events: *mut PollEvent, count: c_ulong, limit_ms: c_int) -> c_int;
+    fn prctl(option: c_int, ...) -> c_int;
+    fn read(descriptor: c_int, buffer: *mut c_void, size: usize) -> c_long;
+    fn sendmsg(socket: c_int, message: *const MessageHead, flags: c_int) -> c_long;
+    fn setpgid(pid: c_int, group: c_int) -> c_int;
+    fn sigemptyset(set: *mut SignalSet) -> c_int;
+    fn sigfillset(set: *mut SignalSet) -> c_int;
+    fn signal(number: c_int, action: usize) -> usize;
+    fn signalfd(descriptor: c_int, set: *const SignalSet, flags: c_int) -> c_int;
+    fn sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
+    fn tcsetpgrp(descriptor: c_int, group: c_int) -> c_int;
+    fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
+}

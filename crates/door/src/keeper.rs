@@ -1,0 +1,144 @@
+//! The connection to PID 1 that keeps a container alive, and tells how its workload ended.
+
+use std::{
+    ffi::OsStr,
+    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
+    process::ExitStatus,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::Mutex,
+};
+
+use crate::Error;
+
+/// Holds the container. When it is dropped, however that comes about, the container ends.
+#[derive(Debug)]
+pub struct Keeper {
+    orders: Mutex<OwnedWriteHalf>,
+    reports: Mutex<OwnedReadHalf>,
+}
+
+/// What PID 1 said before it left.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Report {
+    /// How the workload ended.
+    pub ended: Ended,
+    /// How often the kernel killed something in the container for want of memory.
+    pub out_of_memory_kills: u32,
+}
+
+/// How a workload ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// It exited by itself, or a signal ended it.
+    Status(ExitStatus),
+    /// It could not be started; the system's error number says why.
+    NotStarted {
+        /// `ENOENT` and its like.
+        errno: i32,
+    },
+}
+
+impl Keeper {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        let (reports, orders) = stream.into_split();
+        Self {
+            orders: Mutex::new(orders),
+            reports: Mutex::new(reports),
+        }
+    }
+
+    /// Lets the workload start: `command` is the program and its arguments, `environment` what is set
+    /// over the image's own variables.
+    ///
+    /// # Errors
+    ///
+    /// When the container is gone already.
+    pub async fn go<'a>(
+        &self,
+        command: impl IntoIterator<Item = &'a OsStr>,
+        environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        for argument in command {
+            part(&mut parts, b'a', &[argument.as_bytes()])?;
+        }
+        for (name, value) in environment {
+            part(&mut parts, b'e', &[name.as_bytes(), b"=", value.as_bytes()])?;
+        }
+        let mut message = vec![b'G'];
+        message.extend(size(parts.len())?);
+        message.extend(parts);
+        self.order(&message).await
+    }
+
+    /// Sends a signal to the workload's process group.
+    ///
+    /// # Errors
+    ///
+    /// When the container is gone already.
+    pub async fn signal(&self, number: u8) -> Result<(), Error> {
+        self.order(&[b'S', number]).await
+    }
+
+    /// Kills every process of the container but PID 1, which then reports and leaves.
+    ///
+    /// # Errors
+    ///
+    /// When the container is gone already.
+    pub async fn kill(&self) -> Result<(), Error> {
+        self.order(&[b'K', 0]).await
+    }
+
+    /// Waits for PID 1's report; `None` when it went without one, because somebody killed it.
+    pub async fn ended(&self) -> Option<Report> {
+        let mut bytes = [0; 9];
+        self.reports
+            .lock()
+            .await
+            .read_exact(&mut bytes)
+            .await
+            .ok()?;
+        let (kind, numbers) = bytes.split_first()?;
+        let (value, kills) = numbers.split_at_checked(4)?;
+        let value = i32::from_le_bytes(value.try_into().ok()?);
+        let ended = match kind {
+            b'E' => Ended::Status(ExitStatus::from_raw(value << 8)),
+            b'S' => Ended::Status(ExitStatus::from_raw(value)),
+            b'N' => Ended::NotStarted { errno: value },
+            _ => return None,
+        };
+        Some(Report {
+            ended,
+            out_of_memory_kills: u32::from_le_bytes(kills.try_into().ok()?),
+        })
+    }
+
+    async fn order(&self, bytes: &[u8]) -> Result<(), Error> {
+        let mut orders = self.orders.lock().await;
+        orders.write_all(bytes).await.map_err(Error::Connection)
+    }
+}
+
+/// Appends one part of the order to go: its tag, its length, its bytes.
+fn part(parts: &mut Vec<u8>, tag: u8, pieces: &[&[u8]]) -> Result<(), Error> {
+    parts.push(tag);
+    parts.extend(size(pieces.iter().map(|piece| piece.len()).sum())?);
+    for piece in pieces {
+        parts.extend_from_slice(piece);
+    }
+    Ok(())
+}
+
+fn size(length: usize) -> Result<[u8; 4], Error> {
+    match u32::try_from(length) {
+        Ok(length) => Ok(length.to_le_bytes()),
+        Err(_) => Err(Error::TooLarge),
+    }
+}

@@ -1,0 +1,52 @@
+# Two targets do all the set-up on a fresh Debian or Ubuntu machine with Rust: demo and test.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CORDON := target/release/cordon
+SCRIPTS := scripts/setup scripts/as-root scripts/as-rootless scripts/demo scripts/bench-start \
+           scripts/clean-containers .ci/run
+
+# The tests that drive the program itself, and the benchmarks, use what people would run.
+export CORDON_BIN := $(CURDIR)/$(CORDON)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## show what Cordon does; installs podman if it is missing
+	@scripts/setup demo
+	@$(MAKE) release
+	@scripts/demo
+
+.PHONY: test
+test: ## everything: lints, unit tests, podman, rootless podman and docker end to end
+	@scripts/setup test
+	@$(MAKE) check release
+	cargo test --workspace --locked
+	cargo test --workspace --locked --doc
+
+.PHONY: check
+check: ## formatting, clippy and shellcheck
+	cargo fmt --all --check
+	rustfmt --edition 2024 --check scripts/images/*.rs
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	shellcheck -x $(SCRIPTS)
+
+.PHONY: release
+release: ## build target/release/cordon
+	cargo build --release --locked --package cordon-cli
+
+.PHONY: bench-start
+bench-start: ## how long a run takes to start, beside plain podman and docker
+	@scripts/setup test
+	@$(MAKE) release
+	@scripts/bench-start
+
+.PHONY: clean-containers
+clean-containers: ## remove every container of Cordon's and end the docker daemon that test started
+	@scripts/clean-containers
+	@scripts/setup stop

@@ -1,0 +1,287 @@
+//! What is known about an engine, and remembered between runs.
+//!
+//! A record is found again by the program's path, size and time of change (so that an upgrade asks
+//! anew without a call to find out), by the user, and by the variables that send a client elsewhere.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::Write,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{Resource, getrlimit, getuid};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tempfile::NamedTempFile;
+
+use crate::{Error, Kind, Rlimit, process::Call};
+
+/// What an engine said of itself, and what was found out by using it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// The form of this record.
+    schema: u32,
+    /// Its version.
+    pub version: String,
+    /// It runs without root on the host.
+    pub rootless: bool,
+    /// Its containers share this machine's kernel; false for a virtual machine or another host.
+    pub local: bool,
+    /// The name of the OCI runtime that it uses by itself.
+    pub default_runtime: String,
+    /// The OCI runtime that is used instead, because the default one cannot start containers here.
+    pub runtime: Option<PathBuf>,
+    /// The control groups of the host.
+    pub cgroups: CgroupVersion,
+    /// Memory, processor and process limits take effect.
+    pub limits: bool,
+    /// SELinux separates containers from the host's files and sockets.
+    pub selinux: bool,
+}
+
+/// The control groups of a host.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CgroupVersion {
+    /// The older form, also where the newer one is mounted beside it.
+    V1,
+    /// The unified form.
+    V2,
+}
+
+impl Facts {
+    /// The record of that engine, if there is one that still holds.
+    pub(crate) fn recall(kind: Kind, program: &Path, cache: &Path) -> Option<Self> {
+        let text = fs::read_to_string(record(kind, program, cache)?).ok()?;
+        let facts: Self = serde_json::from_str(&text).ok()?;
+        (facts.schema == SCHEMA).then_some(facts)
+    }
+
+    /// Asks the engine, and remembers the answer.
+    pub(crate) async fn learn(kind: Kind, program: &Path, cache: &Path) -> Result<Self, Error> {
+        let facts = match kind {
+            Kind::Podman => Self::from_podman(&ask(kind, program, "json").await?),
+            Kind::Docker => Self::from_docker(&ask(kind, program, "{{json .}}").await?),
+        };
+        facts.remember(kind, program, cache);
+        Ok(facts)
+    }
+
+    /// Keeps the record. A cache that cannot be written costs a call the next time and nothing else.
+    pub(crate) fn remember(&self, kind: Kind, program: &Path, cache: &Path) {
+        if let Err(error) = self.write(kind, program, cache) {
+            tracing::debug!(%error, "what is known of {kind} is not remembered");
+        }
+    }
+
+    fn write(&self, kind: Kind, program: &Path, cache: &Path) -> std::io::Result<()> {
+        let Some(path) = record(kind, program, cache) else {
+            return Ok(());
+        };
+        fs::create_dir_all(cache)?;
+        let mut file = NamedTempFile::new_in(cache)?;
+        serde_json::to_writer_pretty(&mut file, self)?;
+        file.flush()?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    fn from_podman(info: &PodmanInfo) -> Self {
+        let host = &info.host;
+        let cgroups = match host.cgroup_version.as_str() {
+            "v2" => CgroupVersion::V2,
+            _ => CgroupVersion::V1,
+        };
+        Self {
+            schema: SCHEMA,
+            version: info.version.version.clone(),
+            rootless: host.security.rootless,
+            local: !host.service_is_remote,
+            default_runtime: host.oci_runtime.name.clone(),
+            runtime: None,
+            cgroups,
+            // Without root, only the newer control groups can be handed to a user, and then only the
+            // controllers that the system delegates.
+            limits: !host.security.rootless
+                || (cgroups == CgroupVersion::V2
+                    && ["memory", "pids"]
+                        .iter()
+                        .all(|wanted| host.cgroup_controllers.iter().any(|have| have == wanted))),
+            selinux: host.security.selinux_enabled,
+        }
+    }
+
+    fn from_docker(info: &DockerInfo) -> Self {
+        let kernel = rustix::system::uname();
+        let same_kernel = kernel.release().to_bytes() == info.kernel_version.as_bytes();
+        let has = |name: &str| {
+            info.security_options
+                .iter()
+                .any(|option| option.starts_with(name))
+        };
+        Self {
+            schema: SCHEMA,
+            version: info.server_version.clone(),
+            rootless: has("name=rootless"),
+            local: same_kernel && !info.operating_system.contains("Docker Desktop"),
+            default_runtime: info.default_runtime.clone(),
+            runtime: None,
+            cgroups: if info.cgroup_version == "2" {
+                CgroupVersion::V2
+            } else {
+                CgroupVersion::V1
+            },
+            limits: info.memory_limit && info.pids_limit,
+            selinux: has("name=selinux"),
+        }
+    }
+
+    /// Limits of open files and processes that this host lets a container have.
+    ///
+    /// An engine's own defaults are above what a process without `CAP_SYS_RESOURCE` may set, and the
+    /// container then does not start; what the caller itself may have is always allowed.
+    #[must_use]
+    pub fn rlimits(&self) -> Vec<Rlimit> {
+        let limit = |name, resource, most: u64| {
+            let hard = getrlimit(resource).maximum.unwrap_or(most).min(most);
+            Rlimit {
+                name,
+                soft: hard.min(SOFT_MAX),
+                hard,
+            }
+        };
+        vec![
+            limit("nofile", Resource::Nofile, NOFILE_MAX),
+            limit("nproc", Resource::Nproc, NPROC_MAX),
+        ]
+    }
+}
+
+async fn ask<T: DeserializeOwned>(kind: Kind, program: &Path, format: &str) -> Result<T, Error> {
+    let verb = format!("{kind} info");
+    let output = Call::new(program, &verb)
+        .args(["info", "--format", format])
+        .output(b"")
+        .await?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let not_answering = |stderr: &str| Error::NotAnswering {
+        kind,
+        stderr: stderr.trim().to_owned(),
+    };
+    if !output.status.success() {
+        return Err(not_answering(&output.stderr));
+    }
+    // Docker's client of some versions answers with success and a list of errors.
+    if let Ok(Failed { server_errors }) = serde_json::from_str(&stdout)
+        && !server_errors.is_empty()
+    {
+        return Err(not_answering(&server_errors.join("; ")));
+    }
+    serde_json::from_str(&stdout).map_err(|source| Error::Unreadable { verb, source })
+}
+
+/// Where the record of that engine is kept.
+fn record(kind: Kind, program: &Path, cache: &Path) -> Option<PathBuf> {
+    let metadata = fs::metadata(program).ok()?;
+    let mut key = DefaultHasher::new();
+    (
+        program,
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+    )
+        .hash(&mut key);
+    getuid().as_raw().hash(&mut key);
+    let elsewhere: BTreeMap<_, _> = [
+        "DOCKER_HOST",
+        "DOCKER_CONTEXT",
+        "CONTAINER_HOST",
+        "CONTAINER_CONNECTION",
+        "XDG_RUNTIME_DIR",
+        "CONTAINERS_CONF",
+    ]
+    .iter()
+    .filter_map(|name| Some((*name, env::var_os(name)?)))
+    .collect();
+    elsewhere.hash(&mut key);
+    Some(cache.join(format!("{kind}-{:016x}.json", key.finish())))
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    #[serde(rename = "ServerErrors", default)]
+    server_errors: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct PodmanInfo {
+    host: PodmanHost,
+    version: PodmanVersion,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodmanHost {
+    #[serde(default)]
+    cgroup_version: String,
+    #[serde(default)]
+    cgroup_controllers: Vec<String>,
+    oci_runtime: PodmanRuntime,
+    security: PodmanSecurity,
+    #[serde(default)]
+    service_is_remote: bool,
+}
+
+#[derive(Deserialize)]
+struct PodmanRuntime {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodmanSecurity {
+    rootless: bool,
+    #[serde(default)]
+    selinux_enabled: bool,
+}
+
+#[derive(Deserialize)]
+struct PodmanVersion {
+    #[serde(rename = "Version")]
+    version: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DockerInfo {
+    server_version: String,
+    #[serde(default)]
+    operating_system: String,
+    #[serde(default)]
+    kernel_version: String,
+    #[serde(default)]
+    default_runtime: String,
+    #[serde(default)]
+    cgroup_version: String,
+    #[serde(default)]
+    memory_limit: bool,
+    #[serde(default)]
+    pids_limit: bool,
+    #[serde(default)]
+    security_options: Vec<String>,
+}
+
+const SCHEMA: u32 = 1;
+
+/// Programs that close every possible descriptor when they start crawl above this.
+const SOFT_MAX: u64 = 65_536;
+
+/// What engines themselves give where they may.
+const NOFILE_MAX: u64 = 1_048_576;
+
+/// Processes are limited by the container's own limit; this one only has to be settable.
+const NPROC_MAX: u64 = 1_048_576;

@@ -1,0 +1,324 @@
+//! What a container is to be like, and the arguments that say so.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use crate::{Engine, Error, Kind, process};
+
+/// A container, described. Everything that is left out is the engine's own default, but for pulling:
+/// images are never fetched on the way.
+#[derive(Clone, Debug, Default)]
+pub struct ContainerSpec {
+    /// The image's reference.
+    pub image: String,
+    /// The container's name.
+    pub name: Option<String>,
+    /// Labels, by which it is found again.
+    pub labels: Vec<(String, String)>,
+    /// The program that is run instead of the image's entrypoint.
+    pub entrypoint: Option<String>,
+    /// What follows the image.
+    pub command: Vec<OsString>,
+    /// Variables. Their values reach the engine through its own environment, never as arguments.
+    pub environment: Vec<(String, String)>,
+    /// Bind mounts.
+    pub mounts: Vec<Mount>,
+    /// Empty file systems in memory.
+    pub tmpfs: Vec<Tmpfs>,
+    /// The working directory.
+    pub workdir: Option<String>,
+    /// `UID[:GID]` or a name of the image.
+    pub user: Option<String>,
+    /// A user namespace mode, `keep-id` for one.
+    pub userns: Option<String>,
+    /// The host's name inside.
+    pub hostname: Option<String>,
+    /// Its networks.
+    pub network: Network,
+    /// Kernel settings of its namespaces.
+    pub sysctls: Vec<(String, String)>,
+    /// Capabilities that are left when all others are dropped; `None` keeps the engine's set.
+    pub capabilities: Option<Vec<String>>,
+    /// `--security-opt` values.
+    pub security: Vec<String>,
+    /// The root file system cannot be written.
+    pub read_only: bool,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Whether standard input and a terminal are attached.
+    pub terminal: Terminal,
+    /// The engine removes the container when it ends.
+    pub remove: bool,
+    /// Keep no log of the output on the host.
+    pub no_log: bool,
+}
+
+/// A host path inside a container.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mount {
+    /// The path on the host.
+    pub source: PathBuf,
+    /// The path in the container.
+    pub target: String,
+    /// It cannot be written through this mount.
+    pub read_only: bool,
+}
+
+/// An empty file system in memory.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Tmpfs {
+    /// The path in the container.
+    pub target: String,
+    /// Its options, for example `size=1g,mode=1777`.
+    pub options: String,
+}
+
+/// Where a container is connected.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Network {
+    /// A loopback interface and nothing else.
+    None,
+    /// Whatever the engine does by itself.
+    #[default]
+    Default,
+    /// One network of the engine, with a fixed address on it if given.
+    Named {
+        /// The network.
+        name: String,
+        /// The address.
+        address: Option<String>,
+    },
+}
+
+/// Resource limits; what is `None` is not limited.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Bytes of memory; swap is never added to it.
+    pub memory: Option<u64>,
+    /// Processor cores.
+    pub cpus: Option<f64>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// Limits of every process.
+    pub rlimits: Vec<Rlimit>,
+}
+
+/// A limit of every process, as `--ulimit` takes it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rlimit {
+    /// Its name, `nofile` for one.
+    pub name: &'static str,
+    /// What a process starts with.
+    pub soft: u64,
+    /// How far it may raise it.
+    pub hard: u64,
+}
+
+/// How much of a terminal is attached.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Terminal {
+    /// Output only.
+    #[default]
+    None,
+    /// Standard input too.
+    Input,
+    /// Standard input, and the caller's terminal around all three streams.
+    Full,
+}
+
+impl ContainerSpec {
+    /// A spec of that image and nothing else.
+    #[must_use]
+    pub fn new(image: impl Into<String>) -> Self {
+        Self {
+            image: image.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The arguments behind `run` or `create`.
+    pub(crate) fn arguments(&self, engine: &Engine) -> Result<Vec<OsString>, Error> {
+        let mut arguments = Arguments::default();
+        arguments.flag("--pull=never");
+        self.identity(&mut arguments);
+        self.isolation(engine, &mut arguments);
+        self.files(&mut arguments)?;
+        self.resources(&mut arguments);
+        for (name, _) in &self.environment {
+            if process::is_of_the_client(name) {
+                return Err(Error::Variable { name: name.clone() });
+            }
+            arguments.pair("--env", name);
+        }
+        arguments.flag(&self.image);
+        arguments.0.extend(self.command.iter().cloned());
+        Ok(arguments.0)
+    }
+
+    fn identity(&self, arguments: &mut Arguments) {
+        if self.remove {
+            arguments.flag("--rm");
+        }
+        if self.no_log {
+            arguments.flag("--log-driver=none");
+        }
+        match self.terminal {
+            Terminal::None => {}
+            Terminal::Input => arguments.flag("--interactive"),
+            Terminal::Full => {
+                arguments.flag("--interactive");
+                arguments.flag("--tty");
+            }
+        }
+        arguments.optional("--name", self.name.as_deref());
+        for (name, value) in &self.labels {
+            arguments.pair("--label", &format!("{name}={value}"));
+        }
+        arguments.optional("--entrypoint", self.entrypoint.as_deref());
+        arguments.optional("--workdir", self.workdir.as_deref());
+        arguments.optional("--hostname", self.hostname.as_deref());
+    }
+
+    fn isolation(&self, engine: &Engine, arguments: &mut Arguments) {
+        match &self.network {
+            Network::Default => {}
+            Network::None => arguments.pair("--network", "none"),
+            Network::Named { name, address } => {
+                arguments.pair("--network", name);
+                arguments.optional("--ip", address.as_deref());
+            }
+        }
+        arguments.optional("--user", self.user.as_deref());
+        arguments.optional("--userns", self.userns.as_deref());
+        for (name, value) in &self.sysctls {
+            arguments.pair("--sysctl", &format!("{name}={value}"));
+        }
+        if let Some(kept) = &self.capabilities {
+            arguments.pair("--cap-drop", "ALL");
+            for capability in kept {
+                arguments.pair("--cap-add", capability);
+            }
+        }
+        for option in &self.security {
+            arguments.pair("--security-opt", option);
+        }
+        if self.read_only {
+            arguments.flag("--read-only");
+        }
+        match engine.kind() {
+            Kind::Podman => {
+                // Podman would hand the caller's proxy variables to the container, and mount
+                // writable directories into a root that was to be read-only.
+                arguments.flag("--http-proxy=false");
+                if self.read_only {
+                    arguments.flag("--read-only-tmpfs=false");
+                }
+            }
+            Kind::Docker => {}
+        }
+    }
+
+    fn files(&self, arguments: &mut Arguments) -> Result<(), Error> {
+        for mount in &self.mounts {
+            mount.argument(arguments)?;
+        }
+        for tmpfs in &self.tmpfs {
+            arguments.pair("--tmpfs", &format!("{}:{}", tmpfs.target, tmpfs.options));
+        }
+        Ok(())
+    }
+
+    fn resources(&self, arguments: &mut Arguments) {
+        if let Some(bytes) = self.limits.memory {
+            arguments.pair("--memory", &format!("{bytes}b"));
+            arguments.pair("--memory-swap", &format!("{bytes}b"));
+        }
+        if let Some(cpus) = self.limits.cpus {
+            arguments.pair("--cpus", &cpus.to_string());
+        }
+        if let Some(pids) = self.limits.pids {
+            arguments.pair("--pids-limit", &pids.to_string());
+        }
+        for Rlimit { name, soft, hard } in &self.limits.rlimits {
+            arguments.pair("--ulimit", &format!("{name}={soft}:{hard}"));
+        }
+    }
+}
+
+impl Mount {
+    /// A mount that can be written.
+    #[must_use]
+    pub fn read_write(source: impl AsRef<Path>, target: impl Into<String>) -> Self {
+        Self {
+            source: source.as_ref().to_owned(),
+            target: target.into(),
+            read_only: false,
+        }
+    }
+
+    /// A mount that cannot be written.
+    #[must_use]
+    pub fn read_only(source: impl AsRef<Path>, target: impl Into<String>) -> Self {
+        Self {
+            read_only: true,
+            ..Self::read_write(source, target)
+        }
+    }
+
+    /// `--mount` separates by commas and `--volume` by colons; a path is written in the form whose
+    /// separator it does not hold.
+    fn argument(&self, arguments: &mut Arguments) -> Result<(), Error> {
+        let holds = |separator: u8| {
+            self.source
+                .as_os_str()
+                .as_encoded_bytes()
+                .contains(&separator)
+                || self.target.as_bytes().contains(&separator)
+        };
+        let mut value = OsString::new();
+        if !holds(b',') {
+            value.push("type=bind,source=");
+            value.push(&self.source);
+            value.push(",target=");
+            value.push(&self.target);
+            if self.read_only {
+                value.push(",readonly");
+            }
+            arguments.flag("--mount");
+        } else if holds(b':') {
+            return Err(Error::MountPath {
+                path: self.source.clone(),
+            });
+        } else {
+            value.push(&self.source);
+            value.push(":");
+            value.push(&self.target);
+            value.push(if self.read_only { ":ro" } else { ":rw" });
+            arguments.flag("--volume");
+        }
+        arguments.0.push(value);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn flag(&mut self, flag: &str) {
+        self.0.push(flag.into());
+    }
+
+    fn pair(&mut self, flag: &str, value: &str) {
+        self.0.push(flag.into());
+        self.0.push(value.into());
+    }
+
+    fn optional(&mut self, flag: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.pair(flag, value);
+        }
+    }
+}

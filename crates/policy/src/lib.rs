@@ -32,7 +32,7 @@ pub use allowlist::{
 };
 pub use decision::{Decision, Denial, Grant, HostPlace, RuleRef};
 pub use glob::{Glob, NamePattern};
-pub use graphql::{GraphqlDenial, GraphqlRules};
+pub use graphql::{GraphqlDenial, GraphqlRules, MAX_GRAPHQL_BODY, OperationKind};
 pub use host::{Authority, Host, InvalidHost};
 pub use pattern::{HostPattern, InvalidPattern, PathPattern};
 pub use scheme::{Scheme, Schemes};

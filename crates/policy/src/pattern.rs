@@ -44,6 +44,11 @@ impl HostPattern {
             return Err(InvalidPattern::Port);
         }
         let normal = normalise(pattern)?;
+        let belongs =
+            |character: char| character.is_ascii_alphanumeric() || "-_.*?[]!".contains(character);
+        if !normal.chars().all(belongs) {
+            return Err(InvalidPattern::Host(InvalidHost::Character));
+        }
         Ok(Self {
             source: pattern.into(),
             program: Program::new(&normal, Case::Ignored),

@@ -191,29 +191,31 @@ fn check_decoded(text: &str) -> Result<(), MalformedTarget> {
 }
 
 /// Looks for dot segments in the decoded path, and in what servers make of it that decode more than once.
+///
+/// A plain `.` may stay, since [`Target::resolved_path`] knows what becomes of it.
 fn check_segments(path: &str) -> Result<(), MalformedTarget> {
-    if path
-        .split('/')
-        .any(|segment| segment != "." && is_dots(segment))
-    {
-        return Err(MalformedTarget::DotSegment);
-    }
+    let single = path.split('/').filter(|&segment| segment == ".").count();
+    let only_single = |path: &str| {
+        path.split(['/', '\\'])
+            .filter(|segment| is_dots(segment))
+            .count()
+            == single
+    };
     let mut path = Cow::Borrowed(path);
     for _ in 0..MAX_DECODINGS {
+        if !only_single(&path) {
+            return Err(MalformedTarget::DotSegment);
+        }
+        if !path.contains('%') {
+            return Ok(());
+        }
         if has_unicode_escape(&path) {
             return Err(MalformedTarget::Encoding);
         }
-        let again = match decode(&path)? {
+        path = match decode(&path)? {
             Cow::Borrowed(_) => return Ok(()),
-            Cow::Owned(again) => again,
+            Cow::Owned(again) => Cow::Owned(again),
         };
-        if again
-            .split(['/', '\\'])
-            .any(|segment| segment != "." && is_dots(segment))
-        {
-            return Err(MalformedTarget::DotSegment);
-        }
-        path = Cow::Owned(again);
     }
     Err(MalformedTarget::Encoding)
 }
@@ -256,7 +258,7 @@ fn resolve(path: &str) -> Option<Box<str>> {
 }
 
 /// Deeper nesting of percent escapes than any client produces; what is left then is refused.
-const MAX_DECODINGS: usize = 4;
+const MAX_DECODINGS: usize = 5;
 
 #[cfg(test)]
 mod tests;

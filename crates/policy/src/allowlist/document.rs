@@ -95,8 +95,9 @@ impl<'a> Builder<'a> {
             Event::Scalar(_, _, _, Some(tag))
             | Event::SequenceStart(_, _, Some(tag))
             | Event::MappingStart(_, _, Some(tag)) => {
+                let start = span.tag_span().map_or(span.start, |tag| tag.start);
                 let tag = tag.to_string();
-                return Err(at(span.start, AllowlistErrorKind::Tag { tag }));
+                return Err(at(start, AllowlistErrorKind::Tag { tag }));
             }
             Event::Scalar(text, ScalarStyle::Plain, anchor, None) => (plain(&text), anchor),
             Event::Scalar(text, _, anchor, None) => (Value::String(text.into_owned()), anchor),

@@ -1,1 +1,2 @@
-
+mod decide;
+mod read;

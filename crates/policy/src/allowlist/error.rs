@@ -18,7 +18,7 @@ pub struct AllowlistError {
 
 impl AllowlistError {
     /// The error as compilers print it: `allowlist.yaml:3:5: unknown key `hosts``.
-    pub fn in_file(&self, name: impl fmt::Display) -> impl fmt::Display {
+    pub fn in_file(&self, name: impl fmt::Display) -> String {
         format!("{name}:{}:{}: {}", self.line, self.column, self.kind)
     }
 

@@ -33,12 +33,12 @@ fn with_decision<T>(
         _ => Scheme::Https,
     };
     let slash = rest.find(['/', '*']).unwrap_or(rest.len());
-    let authority = crate::Authority::parse(rest[..slash].as_bytes()).unwrap();
-    let target = Target::parse(rest[slash..].as_bytes()).unwrap();
+    let authority = crate::Authority::parse(&rest.as_bytes()[..slash]).unwrap();
+    let target = Target::parse(&rest.as_bytes()[slash..]).unwrap();
     let head = RequestHead {
         scheme,
         host: &authority.host,
-        port: authority.port.unwrap_or(scheme.default_port()),
+        port: authority.port.unwrap_or_else(|| scheme.default_port()),
         method,
         target: &target,
     };

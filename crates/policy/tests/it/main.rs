@@ -1,0 +1,4 @@
+//! What holds of every input, not only of those somebody thought of.
+
+#[cfg(test)]
+mod properties;

@@ -1,0 +1,50 @@
+//! The kinds of case: one module for each, known by the name of its file.
+
+mod allowlist;
+mod allowlist_json;
+mod allowlist_yaml;
+mod glob;
+
+use crate::{Case, Check, Unreadable};
+
+/// What the cases of a file are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    name: &'static str,
+    check: fn(&mut Case) -> Result<Check, Unreadable>,
+}
+
+impl Kind {
+    /// The kind of the file with this name, without its ending.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        KINDS.iter().find(|kind| kind.name == name).copied()
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Runs one case.
+    pub(crate) fn check(&self, case: &mut Case) -> Result<Check, Unreadable> {
+        (self.check)(case)
+    }
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "allowlist",
+        check: allowlist::check,
+    },
+    Kind {
+        name: "allowlist_json",
+        check: allowlist_json::check,
+    },
+    Kind {
+        name: "allowlist_yaml",
+        check: allowlist_yaml::check,
+    },
+    Kind {
+        name: "glob",
+        check: glob::check,
+    },
+];

@@ -73,7 +73,7 @@ impl Allowlist {
         if head.target.is_asterisk() && !head.method.eq_ignore_ascii_case("OPTIONS") {
             return Decision::Deny(MalformedTarget::Asterisk.into());
         }
-        let guarded = self.rules().any(|rule| rule.guards(head));
+        let guarded = self.guarded(head);
         let mut closest: Option<(Miss, Rule<'_>)> = None;
         for rule in self
             .rules()
@@ -94,6 +94,15 @@ impl Allowlist {
                 host: head.host.to_string(),
             },
         })
+    }
+
+    /// Whether GraphQL rules stand before the request, whatever other entry would allow it.
+    fn guarded(&self, head: &RequestHead<'_>) -> bool {
+        let url_prefixes = self.url_prefixes.iter().enumerate();
+        let guards = url_prefixes.filter(|(_, entry)| entry.graphql.is_some());
+        guards
+            .map(Rule::url_prefix)
+            .any(|rule| rule.covers_loosely(head))
     }
 
     fn rules(&self) -> impl Iterator<Item = Rule<'_>> {

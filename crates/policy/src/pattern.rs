@@ -51,7 +51,7 @@ impl HostPattern {
         }
         Ok(Self {
             source: pattern.into(),
-            program: Program::new(&normal, Case::Ignored),
+            program: Program::new(&normal, Case::Sensitive),
             address: if is_numeric(&normal) {
                 AddressForm::Pattern
             } else {
@@ -97,7 +97,7 @@ impl HostPattern {
         })?;
         Ok(Self {
             source: pattern.into(),
-            program: Program::new(host.as_str(), Case::Ignored),
+            program: Program::new(host.as_str(), Case::Sensitive),
             address: host.ip().map_or(AddressForm::None, AddressForm::Exact),
         })
     }

@@ -178,7 +178,11 @@ fn is_overlong(pair: &[u8]) -> bool {
     )
 }
 
-fn check_decoded(text: &str) -> Result<(), MalformedTarget> {
+fn check_decoded(text: &Cow<'_, str>) -> Result<(), MalformedTarget> {
+    // Plain ASCII was looked at before it was decoded.
+    if matches!(text, Cow::Borrowed(text) if text.is_ascii()) {
+        return Ok(());
+    }
     for character in text.chars() {
         match character {
             '\0' => return Err(MalformedTarget::Nul),
@@ -194,6 +198,9 @@ fn check_decoded(text: &str) -> Result<(), MalformedTarget> {
 ///
 /// A plain `.` may stay, since [`Target::resolved_path`] knows what becomes of it.
 fn check_segments(path: &str) -> Result<(), MalformedTarget> {
+    if !path.contains("/.") && !path.contains('%') {
+        return Ok(());
+    }
     let single = path.split('/').filter(|&segment| segment == ".").count();
     let only_single = |path: &str| {
         path.split(['/', '\\'])

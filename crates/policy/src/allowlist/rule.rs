@@ -68,11 +68,10 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Whether the entry's GraphQL rules stand before the request, whatever other entry would allow it.
-    ///
-    /// Paths are compared as loosely as servers route them, so that `/GraphQL//` is no way around a guard on `/graphql`.
-    pub(super) fn guards(&self, head: &RequestHead<'_>) -> bool {
-        if self.graphql.is_none() || !self.host.matches(head.host) {
+    /// Whether host and path are the entry's in the loosest reading of any server, so that `/GraphQL//` is no way
+    /// around rules for `/graphql`.
+    pub(super) fn covers_loosely(&self, head: &RequestHead<'_>) -> bool {
+        if !self.host.matches(head.host) {
             return false;
         }
         let Some(path) = self.path else {

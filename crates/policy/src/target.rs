@@ -42,12 +42,10 @@ impl Target {
             Some((path, query)) => (path, Some(query)),
             None => (raw, None),
         };
-        let path = decode(raw_path)?;
-        check_decoded(&path)?;
+        let path = read(raw_path)?;
         check_segments(&path)?;
-        let query = raw_query.map(decode).transpose()?;
+        let query = raw_query.map(read).transpose()?;
         if let Some(query) = &query {
-            check_decoded(query)?;
             check_query(query)?;
         }
 
@@ -156,6 +154,16 @@ fn check_raw(raw: &str) -> Result<(), MalformedTarget> {
     Ok(())
 }
 
+/// Decodes a part of the target and checks what comes out.
+fn read(raw: &str) -> Result<Cow<'_, str>, MalformedTarget> {
+    let text = decode(raw)?;
+    // Plain ASCII was looked at before.
+    if matches!(text, Cow::Owned(_)) || !raw.is_ascii() {
+        check_decoded(&text)?;
+    }
+    Ok(text)
+}
+
 /// Decodes percent escapes once. Malformed ones stay as they are, other bytes become U+FFFD.
 fn decode(text: &str) -> Result<Cow<'_, str>, MalformedTarget> {
     let bytes = match Cow::from(percent_decode(text.as_bytes())) {
@@ -178,11 +186,7 @@ fn is_overlong(pair: &[u8]) -> bool {
     )
 }
 
-fn check_decoded(text: &Cow<'_, str>) -> Result<(), MalformedTarget> {
-    // Plain ASCII was looked at before it was decoded.
-    if matches!(text, Cow::Borrowed(text) if text.is_ascii()) {
-        return Ok(());
-    }
+fn check_decoded(text: &str) -> Result<(), MalformedTarget> {
     for character in text.chars() {
         match character {
             '\0' => return Err(MalformedTarget::Nul),

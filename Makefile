@@ -7,10 +7,12 @@ MAKEFLAGS += --no-print-directory
 
 CORDON := target/release/cordon
 SCRIPTS := scripts/setup scripts/as-root scripts/as-rootless scripts/demo scripts/bench-start \
-           scripts/clean-containers .ci/run
+           scripts/clean-containers scripts/fuzz .ci/run
+ROOTLESS_PACKAGES := cordon-image
+FUZZ_SECONDS ?= 600
 
 # The tests that drive the program itself, and the benchmarks, use what people would run.
-export CORDON_BIN := $(CURDIR)/$(CORDON)
+export CORDON_BIN ?= $(CURDIR)/$(CORDON)
 
 .PHONY: help
 help: ## list the targets
@@ -27,7 +29,16 @@ test: ## everything: lints, unit tests, podman, rootless podman and docker end t
 	@scripts/setup test
 	@$(MAKE) check release
 	cargo test --workspace --locked
-	cargo test --workspace --locked --doc
+	@$(MAKE) test-rootless
+
+# In-process tests of what drives podman, once more as a user without privileges.
+.PHONY: test-rootless
+test-rootless:
+	@for package in $(ROOTLESS_PACKAGES); do \
+	  program=$$(cargo test --locked --no-run --package "$$package" --test it 2>&1 | sed -n 's/.*Executable.*(\(.*\))/\1/p'); \
+	  echo "rootless: $$package"; \
+	  scripts/as-rootless "$$(realpath "$$program")" podman; \
+	done
 
 .PHONY: check
 check: ## formatting, clippy and shellcheck
@@ -45,6 +56,17 @@ bench-start: ## how long a run takes to start, beside plain podman and docker
 	@scripts/setup test
 	@$(MAKE) release
 	@scripts/bench-start
+
+.PHONY: bench-proxy
+bench-proxy: ## throughput and delay of the proxy, beside mitmproxy and no proxy at all
+	@scripts/setup test
+	@$(MAKE) release
+	@scripts/bench-proxy
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZ_SECONDS each
+	@scripts/setup test
+	@scripts/fuzz $(FUZZ_SECONDS)
 
 .PHONY: clean-containers
 clean-containers: ## remove every container of Cordon's and end the docker daemon that test started

@@ -39,9 +39,15 @@ archive_of() {
 }
 
 make_archive() (
-  image=$1 archive=$2
+  image=$1 archive=$2 as_owner=()
+  # Only a whole system has files of other owners, which only root can keep.
+  pack=(tar --owner=0 --group=0)
+  if [ "$image" = "$DEBIAN_IMAGE" ]; then
+    as_owner=(as_root)
+    pack=(as_root tar --numeric-owner)
+  fi
   tree=$(mktemp -d "$CACHE/tree.XXXXXX")
-  trap 'as_root rm -rf "$tree"' EXIT
+  trap '"${as_owner[@]}" rm -rf "$tree"' EXIT
   chmod 755 "$tree"
   case $image in
     "$BUSYBOX_IMAGE") busybox_tree "$tree" ;;
@@ -54,7 +60,7 @@ make_archive() (
     *) die "no recipe for $image" ;;
   esac
   # Renamed when whole, so that an interrupted run leaves no half archive behind.
-  as_root tar -C "$tree" --numeric-owner -c . >"$archive.part"
+  "${pack[@]}" -C "$tree" -c . >"$archive.part"
   mv "$archive.part" "$archive"
 )
 

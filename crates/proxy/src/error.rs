@@ -1,0 +1,89 @@
+//! What can go wrong before a request is served, and while the log is read.
+//!
+//! Trouble with one request is a [`crate::refusal::Refusal`], not an error: it becomes a response.
+
+use std::{io, path::PathBuf};
+
+use rustls::pki_types::pem;
+
+/// A failure of the proxy itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A certificate could not be made.
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// The TLS library refused a key or a configuration.
+    #[error("cannot set up TLS")]
+    Tls(#[source] rustls::Error),
+    /// The handed-over authority is not PEM.
+    #[error("the certificate authority is not valid PEM")]
+    AuthorityPem {
+        /// What the parser said.
+        source: pem::Error,
+    },
+    /// The operating system gave no random bytes.
+    #[error("no randomness available")]
+    Randomness {
+        /// What the operating system said.
+        source: getrandom::Error,
+    },
+    /// A socket could not be taken over.
+    #[error("cannot serve the {which} socket")]
+    Socket {
+        /// Which of the four.
+        which: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file with extra upstream certificates cannot be read.
+    #[error("cannot read the CA bundle {}", path.display())]
+    BundleUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file with extra upstream certificates is not PEM.
+    #[error("the CA bundle {} is not valid PEM", path.display())]
+    BundleNotPem {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        source: pem::Error,
+    },
+    /// A file with extra upstream certificates has none.
+    #[error("the CA bundle {} holds no certificate", path.display())]
+    BundleEmpty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An extra upstream certificate is not one.
+    #[error("extra upstream certificate {index} cannot be used as a root")]
+    BadRoot {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// What the TLS library said.
+        source: rustls::Error,
+    },
+    /// The URL of the corporate proxy cannot be used.
+    #[error("{url:?} is not a proxy URL of the form http://[user:password@]host[:port]")]
+    ProxyUrl {
+        /// The URL without its credentials.
+        url: String,
+    },
+    /// A log file cannot be opened or read.
+    #[error("cannot use the network log {}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The thread that writes the log cannot be started.
+    #[error("cannot start the thread that writes the network log")]
+    LogThread {
+        /// What the operating system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,117 @@
+//! A running proxy: four sockets, served until it is stopped.
+
+use std::{fmt, io, sync::Arc};
+
+use arc_swap::ArcSwap;
+use cordon_policy::Allowlist;
+use tokio::{
+    net::{TcpListener, UdpSocket},
+    sync::Semaphore,
+};
+
+use crate::{
+    CertificateAuthority, Error, Settings, Sockets, Summary, accept,
+    dns::{self, Responder},
+    log::{Event, Log, Writer},
+    serve::Shared,
+    tasks::Tasks,
+    tls,
+    upstream::Upstreams,
+};
+
+/// Serves the sockets of one sandbox. Dropping it ends everything at once; [`Proxy::stop`] also waits
+/// for the log to be written.
+pub struct Proxy {
+    shared: Option<Arc<Shared>>,
+    tasks: Tasks,
+    writer: Option<Writer>,
+}
+
+impl Proxy {
+    /// Begins to serve. Needs a Tokio runtime.
+    pub async fn start(
+        sockets: Sockets,
+        settings: Settings,
+        authority: Arc<CertificateAuthority>,
+    ) -> Result<Self, Error> {
+        let Settings { address, allowlist, upstream, limits, log: target, on_record } = settings;
+        let tasks = Tasks::default();
+        let http = tcp("HTTP", sockets.http)?;
+        let https = tcp("HTTPS", sockets.https)?;
+        let dns_tcp = tcp("DNS over TCP", sockets.dns_tcp)?;
+        let dns_udp = udp(sockets.dns_udp)?;
+        let tls = tls::acceptor(authority, address, limits.leaves)?;
+        let upstreams = Upstreams::new(upstream.clone(), &limits, tasks.clone())?;
+
+        let (log, records) = Log::new(limits.requests);
+        let writer = Writer::start(&target, limits.log_bytes, on_record, records)?;
+        if let Some(slot) = log.reserve().await {
+            slot.fill(Event::Start);
+        }
+        let responder = Arc::new(Responder::new(address, log.clone(), limits.clone(), tasks.clone()));
+        let places = Arc::new(Semaphore::new(limits.connections));
+        let shared = Arc::new(Shared {
+            allowlist: ArcSwap::from_pointee(allowlist),
+            upstreams,
+            upstream,
+            inspections: Arc::new(Semaphore::new(limits.inspected_bodies)),
+            limits,
+            log,
+            tasks: tasks.clone(),
+        });
+        tasks.spawn(dns::serve_udp(dns_udp, Arc::clone(&responder)));
+        tasks.spawn(dns::serve_tcp(dns_tcp, responder));
+        for listener in [http, https] {
+            let (shared, tls, places) = (Arc::clone(&shared), tls.clone(), Arc::clone(&places));
+            tasks.spawn(accept::serve(listener, shared, tls, places));
+        }
+        Ok(Self { shared: Some(shared), tasks, writer: Some(writer) })
+    }
+
+    /// Judges every request from now on by another allowlist. Requests under way are not touched.
+    pub fn replace_allowlist(&self, allowlist: Allowlist) {
+        if let Some(shared) = &self.shared {
+            shared.allowlist.store(Arc::new(allowlist));
+        }
+    }
+
+    /// Cuts every connection and waits until the last record is written.
+    pub async fn stop(mut self) -> Summary {
+        self.tasks.cancel();
+        self.tasks.ended().await;
+        // The writer ends when the last sender is gone.
+        self.shared = None;
+        match self.writer.take() {
+            Some(writer) => writer.finish().await,
+            None => Summary::default(),
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").finish_non_exhaustive()
+    }
+}
+
+fn tcp(which: &'static str, listener: std::net::TcpListener) -> Result<TcpListener, Error> {
+    let take = || -> io::Result<TcpListener> {
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    take().map_err(|source| Error::Socket { which, source })
+}
+
+fn udp(socket: std::net::UdpSocket) -> Result<UdpSocket, Error> {
+    let take = || -> io::Result<UdpSocket> {
+        socket.set_nonblocking(true)?;
+        UdpSocket::from_std(socket)
+    };
+    take().map_err(|source| Error::Socket { which: "DNS over UDP", source })
+}

@@ -1,1 +1,54 @@
-fn main() {}
+//! `cordon`: runs a command in a container whose only way out is an audited door.
+//!
+//! Flags are read in [`args`], each subcommand is a file below [`commands`], and only [`printer`]
+//! prints. Standard output belongs to the command that is run; whatever Cordon itself says goes to
+//! standard error.
+
+mod args;
+mod commands;
+mod exit;
+mod printer;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Args, Command},
+    exit::Exit,
+    printer::Printer,
+};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let printer = Printer::new(args.verbosity());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build();
+    let exit = match runtime {
+        Ok(runtime) => {
+            let exit = runtime.block_on(run(args, &printer));
+            // Threads that wait for a closed terminal must not keep a finished run from ending.
+            runtime.shutdown_background();
+            exit
+        }
+        Err(error) => Err(error.into()),
+    };
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            printer.error(&error);
+            Exit::Setup.into()
+        }
+    }
+}
+
+async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {
+    match args.command {
+        Command::Run(args) => commands::run::run(*args, printer).await,
+    }
+}
+
+/// One for the command's streams, one for its traffic.
+const WORKERS: usize = 2;

@@ -1,1 +1,54 @@
-//! cordon
+//! Runs commands and coding agents in a container that has no network but one audited door and never
+//! holds a real credential.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), cordon::SandboxError> {
+//! use cordon::{Allowlist, CommandSpec, Mount, Network, NetworkSandbox, Sandbox, SandboxConfig, Streams};
+//!
+//! let sandbox = Sandbox::new(SandboxConfig::default());
+//! sandbox.startup().await?;
+//! let task = sandbox.create_command_task(CommandSpec {
+//!     mounts: vec![Mount::read_write("work", "/workspace")],
+//!     network: Network::Sandboxed(NetworkSandbox {
+//!         allowlist: Allowlist::from_yaml("domains: [api.example.com]")?,
+//!     }),
+//!     ..CommandSpec::new("localhost/debian:12", ["make", "test"])
+//! })?;
+//! let result = task.execute(Streams::captured()).await?;
+//! println!("{} after {:?}", result.exit_code, result.duration);
+//! sandbox.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An error is trouble with the infrastructure; whatever a command does is a result. Nothing here
+//! prints, and nothing reads flags.
+
+mod command;
+mod config;
+mod directories;
+mod error;
+mod leftovers;
+mod limits;
+mod mount;
+mod notice;
+mod owner;
+mod place;
+mod run;
+mod sandbox;
+mod streams;
+mod trust;
+
+pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox};
+pub use config::{MaxImageAge, OnNotice, Pull, SandboxConfig, StartLimit};
+pub use cordon_engine::{Choice as EngineChoice, Kind as EngineKind};
+pub use cordon_image::{Entrypoint, Progress, Recipe};
+pub use cordon_policy::Allowlist;
+pub use cordon_proxy::{HttpProxy, OnRecord, Record, Summary, Upstream, read_ca_bundle};
+pub use directories::Directories;
+pub use error::SandboxError;
+pub use limits::{Cpus, InvalidLimit, Memory, Pids, ResourceLimits};
+pub use mount::{Mount, MountError};
+pub use notice::{Level, Notice};
+pub use sandbox::Sandbox;
+pub use streams::{Input, OnOutput, Output, Stream, Streams};

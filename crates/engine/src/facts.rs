@@ -155,7 +155,8 @@ impl Facts {
         };
         vec![
             limit("nofile", Resource::Nofile, NOFILE_MAX),
-            limit("nproc", Resource::Nproc, NPROC_MAX),
+            // Podman lowers its own limit to the number of process ids before it starts anything.
+            limit("nproc", Resource::Nproc, pid_max()),
         ]
     }
 }
@@ -208,6 +209,11 @@ fn record(kind: Kind, program: &Path, cache: &Path) -> Option<PathBuf> {
     .collect();
     elsewhere.hash(&mut key);
     Some(cache.join(format!("{kind}-{:016x}.json", key.finish())))
+}
+
+fn pid_max() -> u64 {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(PID_MAX)
 }
 
 #[derive(Deserialize)]
@@ -283,5 +289,5 @@ const SOFT_MAX: u64 = 65_536;
 /// What engines themselves give where they may.
 const NOFILE_MAX: u64 = 1_048_576;
 
-/// Processes are limited by the container's own limit; this one only has to be settable.
-const NPROC_MAX: u64 = 1_048_576;
+/// The kernel's own default, where it does not say.
+const PID_MAX: u64 = 32_768;

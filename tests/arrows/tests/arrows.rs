@@ -39,6 +39,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("cordon-cli", &["cordon"]),
     ("arrows", &[]),
+    ("e2e", &[]),
+    ("origin", &[]),
     (
         "vectors",
         &[

@@ -1,0 +1,78 @@
+//! How a sandbox is set up.
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use cordon_proxy::{Limits, Upstream};
+
+use crate::{Directories, EngineChoice, Notice};
+
+/// Everything that all tasks of a sandbox share.
+#[derive(Clone, Default)]
+pub struct SandboxConfig {
+    /// Which container engine to use.
+    pub engine: EngineChoice,
+    /// Where things are kept on the host.
+    pub directories: Directories,
+    /// How the proxy reaches the world.
+    pub upstream: Upstream,
+    /// What the proxy lets one task take.
+    pub proxy_limits: Limits,
+    /// Directories that mounts must be under; empty means anywhere that is not refused anyway.
+    pub allowed_roots: Vec<PathBuf>,
+    /// Whether images are fetched.
+    pub pull: Pull,
+    /// How old an image that was built may get before it is built anew.
+    pub max_image_age: MaxImageAge,
+    /// How long a container may take until it hands over its sockets.
+    pub start_limit: StartLimit,
+    /// Called with whatever a person should know that is no error.
+    pub on_notice: Option<OnNotice>,
+}
+
+/// Called with a notice, from any thread.
+pub type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Whether images are fetched from a registry.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Pull {
+    /// When they are not in the engine's store.
+    #[default]
+    Missing,
+    /// Never: an image that is not in the store is an error.
+    Never,
+}
+
+/// How old an image that was built may get before it is built anew; zero builds it every time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MaxImageAge(pub Duration);
+
+impl Default for MaxImageAge {
+    /// A day.
+    fn default() -> Self {
+        Self(Duration::from_secs(24 * 60 * 60))
+    }
+}
+
+/// How long a container may take until it hands over its sockets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StartLimit(pub Duration);
+
+impl Default for StartLimit {
+    /// A minute: a loaded machine that starts twenty at once needs seconds; one that needs longer is
+    /// broken.
+    fn default() -> Self {
+        Self(Duration::from_secs(60))
+    }
+}
+
+impl fmt::Debug for SandboxConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SandboxConfig")
+            .field("engine", &self.engine)
+            .field("directories", &self.directories)
+            .field("allowed_roots", &self.allowed_roots)
+            .field("pull", &self.pull)
+            .field("start_limit", &self.start_limit)
+            .finish_non_exhaustive()
+    }
+}

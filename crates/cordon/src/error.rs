@@ -1,0 +1,145 @@
+//! Trouble with the infrastructure. What a command or agent does is never an error.
+
+use std::{io, path::PathBuf};
+
+use crate::{InvalidLimit, MountError};
+
+/// The sandbox could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The container engine is missing or refuses.
+    #[error(transparent)]
+    Engine(#[from] cordon_engine::Error),
+    /// The container did not come up to the point where its command could start.
+    #[error("the container did not start")]
+    Door {
+        /// What happened at the door.
+        source: cordon_door::Error,
+        /// What the engine said meanwhile.
+        engine: String,
+    },
+    /// The proxy could not start or lost its work.
+    #[error("the proxy failed")]
+    Proxy(#[from] cordon_proxy::Error),
+    /// An image could not be found or built.
+    #[error(transparent)]
+    Image(#[from] cordon_image::Error),
+    /// The allowlist cannot be read.
+    #[error(transparent)]
+    Allowlist(#[from] cordon_policy::AllowlistError),
+    /// A mount is refused.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// A limit cannot be read.
+    #[error(transparent)]
+    Limit(#[from] InvalidLimit),
+    /// A directory of the sandbox cannot be used.
+    #[error("cannot use the directory {}", path.display())]
+    Directory {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A directory of the sandbox belongs to somebody else.
+    #[error("{} belongs to another user", path.display())]
+    ForeignDirectory {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A file for the container cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The engine's containers do not share this machine's kernel, so no door can be opened.
+    #[error("{engine} runs its containers in another machine, where the door cannot be opened")]
+    NotLocal {
+        /// Which engine.
+        engine: cordon_engine::Kind,
+    },
+    /// The engine's client ended in the middle of a run, without the container having ended.
+    #[error("the connection to the running container was lost: {stderr}")]
+    Lost {
+        /// The end of what the engine said.
+        stderr: String,
+    },
+    /// The container is still there after everything was tried.
+    #[error("container {container} could not be removed")]
+    LeftBehind {
+        /// Its name.
+        container: String,
+    },
+    /// There is nothing to run.
+    #[error("no command to run")]
+    NoCommand,
+    /// `startup` has not been called, or failed.
+    #[error("the sandbox has not been started")]
+    NotStarted,
+    /// The task is being executed already; one task runs one thing at a time.
+    #[error("the task is being executed already")]
+    Busy,
+    /// A variable's name or value cannot stand in an environment.
+    #[error("`{name}` is not a variable that a process can have")]
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system")]
+    Randomness,
+}
+
+impl SandboxError {
+    /// What to type or check next, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(error) => error.hint(),
+            Self::Image(error) => error.hint(),
+            Self::Allowlist(error) => Some(error.hint()),
+            Self::Door { engine, .. } if engine.contains("noexec") => {
+                Some("the cache directory is on a file system mounted noexec; set XDG_CACHE_HOME to another".into())
+            }
+            Self::Door { .. } => Some(
+                "see whether the machine is overloaded, and whether the engine can run `podman run --rm --network none IMAGE true`".into(),
+            ),
+            Self::Mount(error) => mount_hint(error),
+            Self::Directory { .. } => Some("set XDG_RUNTIME_DIR and XDG_CACHE_HOME to directories of yours".into()),
+            Self::ForeignDirectory { path } => Some(format!("remove {}, or set XDG_RUNTIME_DIR", path.display())),
+            Self::NotLocal { .. } => Some("use a podman or docker that runs on this machine".into()),
+            Self::LeftBehind { container } => Some(format!("remove it with `podman rm -f {container}` or `docker rm -f {container}`")),
+            Self::NoCommand => Some("put the command behind `--`".into()),
+            Self::Write { .. } => Some("see whether the disk is full".into()),
+            Self::Proxy(_)
+            | Self::Limit(_)
+            | Self::Lost { .. }
+            | Self::NotStarted
+            | Self::Busy
+            | Self::Variable { .. }
+            | Self::Randomness => None,
+        }
+    }
+}
+
+fn mount_hint(error: &MountError) -> Option<String> {
+    match error {
+        MountError::Symlink { target, .. } => Some(format!("say {} instead", target.display())),
+        MountError::Root => Some("change into a project's directory first".into()),
+        MountError::EngineSocket { .. } => Some(
+            "whoever holds that socket holds the whole machine; mount something smaller".into(),
+        ),
+        MountError::OutsideRoots { .. } => {
+            Some("mount a directory below one of the allowed ones".into())
+        }
+        MountError::Unreadable { .. } => Some("see whether it is there and you may read it".into()),
+        MountError::State { .. }
+        | MountError::Target { .. }
+        | MountError::Reserved { .. }
+        | MountError::Twice { .. } => None,
+    }
+}

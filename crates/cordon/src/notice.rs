@@ -1,0 +1,118 @@
+//! What a person should know that is no error.
+
+use std::{fmt, path::PathBuf};
+
+use crate::EngineKind;
+
+/// Something that was adapted, weakened or cleaned up. Nothing of that kind happens in silence.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The engine's default OCI runtime cannot start containers here; another one is used.
+    RuntimeReplaced {
+        /// The one that failed.
+        from: String,
+        /// The one that is used from now on.
+        to: PathBuf,
+        /// What the engine said.
+        reason: String,
+    },
+    /// Limits were asked for that the engine cannot enforce on this host.
+    LimitsIgnored {
+        /// Which engine.
+        engine: EngineKind,
+        /// Which limits.
+        limits: Vec<&'static str>,
+    },
+    /// SELinux keeps containers from the door; its separation is off for this container.
+    SelinuxOff,
+    /// Things that dead owners left were removed.
+    LeftoversRemoved {
+        /// How many.
+        count: usize,
+    },
+    /// Something that a dead owner left cannot be removed.
+    LeftoversKept {
+        /// What, and why.
+        what: String,
+    },
+    /// The container is connected to the engine's network, with no door and no policy.
+    NetworkUnrestricted,
+    /// An image is being fetched.
+    Pulling {
+        /// Its reference.
+        image: String,
+    },
+    /// Lines of the network log were lost.
+    LogLost {
+        /// How many.
+        lost: u64,
+        /// Why.
+        cause: String,
+    },
+}
+
+/// How loud a notice is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Level {
+    /// Good to know when looking closer.
+    Info,
+    /// Less protection or less data than was asked for.
+    Warning,
+}
+
+impl Notice {
+    /// How loud it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::RuntimeReplaced { .. } | Self::LeftoversRemoved { .. } | Self::Pulling { .. } => {
+                Level::Info
+            }
+            Self::LimitsIgnored { .. }
+            | Self::SelinuxOff
+            | Self::LeftoversKept { .. }
+            | Self::NetworkUnrestricted
+            | Self::LogLost { .. } => Level::Warning,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RuntimeReplaced { from, to, reason } => {
+                write!(
+                    f,
+                    "{from} cannot start containers here ({reason}); using {} from now on",
+                    to.display()
+                )
+            }
+            Self::LimitsIgnored { engine, limits } => write!(
+                f,
+                "{engine} cannot enforce {} here: limits without root need version 2 of the control groups",
+                limits.join(", ")
+            ),
+            Self::SelinuxOff => f.write_str(
+                "SELinux's separation is off for this container, because it closes the door",
+            ),
+            Self::LeftoversRemoved { count: 1 } => {
+                f.write_str("removed what one run that died had left")
+            }
+            Self::LeftoversRemoved { count } => {
+                write!(f, "removed what {count} runs that died had left")
+            }
+            Self::LeftoversKept { what } => write!(f, "cannot remove what a dead run left: {what}"),
+            Self::NetworkUnrestricted => f.write_str(
+                "the network sandbox is off: this container reaches whatever the host reaches",
+            ),
+            Self::Pulling { image } => write!(f, "fetching image {image}"),
+            Self::LogLost { lost, cause } => {
+                write!(
+                    f,
+                    "the network log is incomplete: {lost} lines are lost: {cause}"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Who a container or directory belongs to: a process, named so that no later one is mistaken for it.
+
+use std::{fmt, fs, str::FromStr};
+
+/// A process on this boot of this machine.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Owner {
+    boot: String,
+    pid: u32,
+    started: u64,
+}
+
+impl Owner {
+    /// This process.
+    pub(crate) fn current() -> Self {
+        let pid = std::process::id();
+        Self {
+            boot: boot(),
+            pid,
+            started: started(pid).unwrap_or_default(),
+        }
+    }
+
+    /// Whether that very process still runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.boot == boot() && started(self.pid) == Some(self.started)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.boot, self.pid, self.started)
+    }
+}
+
+/// Not the name of an owner.
+#[derive(Debug)]
+pub(crate) struct NotAnOwner;
+
+impl FromStr for Owner {
+    type Err = NotAnOwner;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOwner> {
+        let mut parts = text.split('-');
+        let (Some(boot), Some(pid), Some(started), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(NotAnOwner);
+        };
+        Ok(Self {
+            boot: boot.to_owned(),
+            pid: pid.parse().map_err(|_| NotAnOwner)?,
+            started: started.parse().map_err(|_| NotAnOwner)?,
+        })
+    }
+}
+
+/// The first part of the kernel's own name for this boot.
+fn boot() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.chars().take_while(char::is_ascii_hexdigit).collect()
+}
+
+/// When a process started, in clock ticks since boot; `None` when there is no such process.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses and may hold anything, so count from the
+    // last one; the start time is the 22nd field.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_survives_being_written() {
+        let owner = Owner::current();
+        assert!(owner.is_alive());
+        assert_eq!(owner.to_string().parse::<Owner>().unwrap(), owner);
+    }
+
+    #[test]
+    fn a_process_of_the_same_number_is_not_the_owner() {
+        let mut other = Owner::current();
+        other.started += 1;
+        assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn an_earlier_boot_is_dead() {
+        let mut other = Owner::current();
+        other.boot = "00000000".into();
+        assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn a_zombie_is_dead() {
+        #[expect(clippy::disallowed_methods, reason = "a process to be left unreaped")]
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        while started(pid).is_some() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,635 @@
+//! One container from its start to its verified end.
+//!
+//! The engine's client is started, the container hands over its sockets, the proxy serves them, the
+//! command goes, and ends by itself, by its time limit or because somebody stops it. Whatever happens,
+//! what the run made is released.
+
+use std::{
+    io,
+    path::Path,
+    process::ExitStatus,
+    time::{Duration, Instant},
+};
+
+use cordon_door::{Access, Door, Ended, Keeper, Report};
+use cordon_engine::{
+    Container, ContainerSpec, Engine, Limits, Network as EngineNetwork, shell_code,
+};
+use cordon_proxy::{LogTarget, Proxy, Settings, Sockets, Summary};
+use tokio::{process::Child, time::timeout};
+
+use crate::{
+    CommandResult, CommandSpec, Network, Notice, Pull, SandboxError, Streams,
+    leftovers::OWNER,
+    place::Place,
+    sandbox::{Shared, Stop},
+    streams::{Pumps, Tails},
+    trust,
+};
+
+/// A command's spec together with what the sandbox adds to it.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    spec: &'a CommandSpec,
+    env: Vec<(String, String)>,
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(shared: &Shared, spec: &'a CommandSpec) -> Result<Self, SandboxError> {
+        let mut env = vec![("IS_SANDBOX".to_owned(), "1".to_owned())];
+        env.extend(spec.env.iter().cloned());
+        if let Network::Sandboxed(_) = spec.network {
+            let java = spec
+                .env
+                .iter()
+                .find(|(name, _)| name == "JAVA_TOOL_OPTIONS");
+            env.extend(trust::variables(java.map(|(_, value)| value.as_str())));
+        }
+        let plan = Self { spec, env };
+        plan.warn(shared, &shared.engine()?);
+        Ok(plan)
+    }
+
+    /// Says what of the spec will not hold on this host.
+    fn warn(&self, shared: &Shared, engine: &Engine) {
+        let asked = [
+            ("memory", self.spec.limits.memory.is_some()),
+            ("cpus", self.spec.limits.cpus.is_some()),
+            ("pids", self.spec.limits.pids.is_some()),
+        ];
+        let limits: Vec<_> = asked
+            .iter()
+            .filter(|(_, asked)| *asked)
+            .map(|(name, _)| *name)
+            .collect();
+        if !engine.facts().limits && !limits.is_empty() {
+            shared.notice(&Notice::LimitsIgnored {
+                engine: engine.kind(),
+                limits,
+            });
+        }
+        if engine.facts().selinux {
+            shared.notice(&Notice::SelinuxOff);
+        }
+        if let Network::Unrestricted = self.spec.network {
+            shared.notice(&Notice::NetworkUnrestricted);
+        }
+    }
+
+    fn access(&self) -> Access {
+        match self.spec.network {
+            Network::Sandboxed(_) => Access::Open,
+            Network::None | Network::Unrestricted => Access::Shut,
+        }
+    }
+
+    fn container(
+        &self,
+        shared: &Shared,
+        engine: &Engine,
+        place: &Place,
+        streams: &Streams,
+    ) -> Result<ContainerSpec, SandboxError> {
+        let spec = self.spec;
+        let mut mounts = our_mounts(place.path(), shared.init()?, self.access());
+        mounts.extend(spec.mounts.iter().map(|mount| cordon_engine::Mount {
+            source: mount.host_path.clone(),
+            target: mount.container_path.clone(),
+            read_only: mount.read_only,
+        }));
+        let mut security = vec!["no-new-privileges".to_owned()];
+        if engine.facts().selinux {
+            security.push("label=disable".to_owned());
+        }
+        let limits = &spec.limits;
+        let enforced = engine.facts().limits;
+        Ok(ContainerSpec {
+            name: Some(place.name().to_owned()),
+            labels: vec![(OWNER.to_owned(), shared.owner.to_string())],
+            entrypoint: Some(INIT.to_owned()),
+            command: Door::arguments(trust::BOX, self.access())
+                .map(Into::into)
+                .into(),
+            mounts,
+            workdir: Some(spec.workdir.clone()),
+            user: spec.user.clone(),
+            hostname: Some("cordon".to_owned()),
+            network: match spec.network {
+                Network::Sandboxed(_) | Network::None => EngineNetwork::None,
+                Network::Unrestricted => EngineNetwork::Default,
+            },
+            sysctls: match self.access() {
+                Access::Open => vec![(
+                    "net.ipv4.ip_unprivileged_port_start".to_owned(),
+                    "0".to_owned(),
+                )],
+                Access::Shut => Vec::new(),
+            },
+            capabilities: Some(CAPABILITIES.iter().map(|name| (*name).to_owned()).collect()),
+            security,
+            limits: Limits {
+                memory: limits
+                    .memory
+                    .filter(|_| enforced)
+                    .map(|memory| memory.bytes()),
+                cpus: limits.cpus.filter(|_| enforced).map(|cpus| cpus.cores()),
+                pids: limits.pids.filter(|_| enforced).map(|pids| pids.count()),
+                rlimits: engine.facts().rlimits(),
+            },
+            terminal: streams.terminal(),
+            remove: true,
+            no_log: true,
+            ..ContainerSpec::new(&spec.image)
+        })
+    }
+}
+
+/// Runs a plan to its end. What fails because something was remembered wrongly, or because an image
+/// has to be fetched first, is tried once more.
+pub(crate) async fn run(
+    shared: &Shared,
+    plan: &Plan<'_>,
+    streams: Streams,
+    mut stop: Stop,
+) -> Result<CommandResult, SandboxError> {
+    let mut engine = shared.engine()?;
+    let mut remedies = Remedies::default();
+    loop {
+        let attempt = Attempt {
+            shared,
+            plan,
+            engine: &engine,
+        };
+        match attempt.run(&streams, &mut stop).await {
+            Ok(result) => return Ok(result),
+            Err(Failure::Running(error)) => return Err(error),
+            Err(Failure::Starting(error)) => {
+                engine = remedies.apply(shared, engine, plan, error).await?;
+            }
+        }
+    }
+}
+
+/// Where an attempt failed: only before the command started may it be repeated.
+enum Failure {
+    Starting(SandboxError),
+    Running(SandboxError),
+}
+
+/// What has been tried after a container did not start.
+#[derive(Default)]
+struct Remedies {
+    pulled: bool,
+    runtime: bool,
+    refreshed: bool,
+}
+
+impl Remedies {
+    /// Does what may help, or gives the error back.
+    async fn apply(
+        &mut self,
+        shared: &Shared,
+        mut engine: Engine,
+        plan: &Plan<'_>,
+        error: SandboxError,
+    ) -> Result<Engine, SandboxError> {
+        let SandboxError::Engine(refusal) = &error else {
+            return Err(error);
+        };
+        match refusal {
+            cordon_engine::Error::NoSuchImage { image, .. } => {
+                let fetch = shared.config.pull == Pull::Missing && !image.starts_with("localhost/");
+                if !fetch || std::mem::replace(&mut self.pulled, true) {
+                    return Err(error);
+                }
+                shared.notice(&Notice::Pulling {
+                    image: plan.spec.image.clone(),
+                });
+                engine
+                    .pull(&plan.spec.image, |line| tracing::info!("{line}"))
+                    .await?;
+                return Ok(engine);
+            }
+            cordon_engine::Error::Rejected { stderr, .. } if blames_the_runtime(stderr) => {
+                if let (false, Some(runtime)) = (self.runtime, engine.other_runtime()) {
+                    self.runtime = true;
+                    shared.notice(&Notice::RuntimeReplaced {
+                        from: engine.facts().default_runtime.clone(),
+                        to: runtime.clone(),
+                        reason: last_line(stderr),
+                    });
+                    engine.use_runtime(runtime);
+                    shared.replace_engine(engine.clone());
+                    return Ok(engine);
+                }
+            }
+            _ => {}
+        }
+        if std::mem::replace(&mut self.refreshed, true) {
+            return Err(error);
+        }
+        let believed = engine.facts().clone();
+        engine.refresh().await?;
+        if *engine.facts() == believed {
+            return Err(error);
+        }
+        shared.replace_engine(engine.clone());
+        Ok(engine)
+    }
+}
+
+/// One try at running a plan.
+struct Attempt<'a> {
+    shared: &'a Shared,
+    plan: &'a Plan<'a>,
+    engine: &'a Engine,
+}
+
+impl Attempt<'_> {
+    async fn run(&self, streams: &Streams, stop: &mut Stop) -> Result<CommandResult, Failure> {
+        let begun = Instant::now();
+        let limit = self.plan.spec.limits.timeout;
+        let mut run = self.start(streams).map_err(Failure::Starting)?;
+
+        let (sockets, keeper) = match self.handover(&mut run, stop, limit).await? {
+            Handover::Came(sockets, keeper) => (sockets, keeper),
+            Handover::Cancelled(cause) => {
+                self.remove(&run.container)
+                    .await
+                    .map_err(Failure::Running)?;
+                return Ok(Finish::cancelled(cause).result(begun));
+            }
+        };
+        let proxy = match sockets {
+            Some(sockets) => self.serve(sockets).await.map_err(Failure::Running)?,
+            None => None,
+        };
+        let command = self.plan.spec.command.iter().map(AsRef::as_ref);
+        let env = self
+            .plan
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        if let Err(source) = keeper.go(command, env).await {
+            let engine = run.engine_words().await;
+            return Err(Failure::Running(SandboxError::Door { source, engine }));
+        }
+        run.pumps.command_starts(streams.input.clone());
+
+        let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let (report, cause) = watch(&keeper, stop, remaining).await;
+        let result = self
+            .finish(begun, run, keeper, report, cause)
+            .await
+            .map_err(Failure::Running);
+        let summary = match proxy {
+            Some(proxy) => Some(proxy.stop().await),
+            None => None,
+        };
+        let mut result = result?;
+        if let Some(Summary {
+            lost_records: lost @ 1..,
+            log_error,
+            ..
+        }) = &summary
+        {
+            let cause = log_error.as_ref().map(chain).unwrap_or_default();
+            self.shared.notice(&Notice::LogLost { lost: *lost, cause });
+        }
+        result.network = summary;
+        Ok(result)
+    }
+
+    fn start(&self, streams: &Streams) -> Result<Started, SandboxError> {
+        let shared = self.shared;
+        let place = Place::create(
+            &shared.config.directories.runtime,
+            &shared.owner,
+            self.engine.program(),
+        )?;
+        let door = place.furnish(&*shared.authority()?)?;
+        let spec = self.plan.container(shared, self.engine, &place, streams)?;
+        let container = Container(place.name().to_owned());
+        let mut client = self.engine.spawn(&spec, streams.client())?;
+        let pumps = Pumps::new(&mut client, &streams.output);
+        Ok(Started {
+            door: Some(door),
+            client,
+            pumps,
+            container,
+            place,
+        })
+    }
+
+    /// Waits for the container's sockets, or for whatever makes that pointless.
+    async fn handover(
+        &self,
+        run: &mut Started,
+        stop: &mut Stop,
+        limit: Option<Duration>,
+    ) -> Result<Handover, Failure> {
+        let Some(door) = run.door.take() else {
+            return Err(Failure::Running(SandboxError::NotStarted));
+        };
+        let limit = limit.unwrap_or(FOREVER);
+        let patience = self.shared.config.start_limit.0;
+        tokio::select! {
+            handed = door.handover(self.plan.access(), patience) => match handed {
+                Ok((sockets, keeper)) => Ok(Handover::Came(sockets, keeper)),
+                Err(source) => {
+                    drop(run.client.start_kill());
+                    let engine = run.engine_words().await;
+                    self.remove(&run.container).await.map_err(Failure::Running)?;
+                    Err(Failure::Running(SandboxError::Door { source, engine }))
+                }
+            },
+            status = run.client.wait() => {
+                let words = run.engine_words().await;
+                let status = status.unwrap_or_default();
+                Err(Failure::Starting(self.engine.refusal(&self.plan.spec.image, status, &words).into()))
+            }
+            () = stop.requested() => Ok(Handover::Cancelled(Cause::Stopped)),
+            () = tokio::time::sleep(limit) => Ok(Handover::Cancelled(Cause::TimedOut)),
+        }
+    }
+
+    async fn serve(&self, sockets: cordon_door::Sockets) -> Result<Option<Proxy>, SandboxError> {
+        let Network::Sandboxed(network) = &self.plan.spec.network else {
+            return Ok(None);
+        };
+        let config = &self.shared.config;
+        let settings = Settings {
+            upstream: config.upstream.clone(),
+            limits: config.proxy_limits.clone(),
+            log: match &self.plan.spec.network_log {
+                Some(path) => LogTarget {
+                    text: Some(path.clone()),
+                    json: Some(path.with_extension("jsonl")),
+                },
+                None => LogTarget::default(),
+            },
+            on_record: self.plan.spec.on_network.clone(),
+            ..Settings::new(cordon_door::ADDRESS, network.allowlist.clone())
+        };
+        let sockets = Sockets {
+            http: sockets.http,
+            https: sockets.https,
+            dns_tcp: sockets.dns_tcp,
+            dns_udp: sockets.dns_udp,
+        };
+        let authority = self.shared.authority()?;
+        Ok(Some(Proxy::start(sockets, settings, authority).await?))
+    }
+
+    /// Brings the run to its end and says how it went.
+    async fn finish(
+        &self,
+        begun: Instant,
+        mut run: Started,
+        keeper: Keeper,
+        mut report: Option<Report>,
+        cause: Cause,
+    ) -> Result<CommandResult, SandboxError> {
+        if cause != Cause::Ended {
+            report = terminate(&keeper, report).await;
+        }
+        // From here on nothing keeps the container: it has ended, or ends now.
+        drop(keeper);
+        let status = match timeout(DRAIN, run.client.wait()).await {
+            Ok(status) => status.ok(),
+            Err(_) => None,
+        };
+        if cause != Cause::Ended || status.is_none() {
+            self.remove(&run.container).await?;
+            drop(run.client.start_kill());
+        }
+        let Started { pumps, place, .. } = run;
+        let tails = timeout(DRAIN, pumps.ends()).await.unwrap_or_default();
+        drop(place);
+        let lost = report.is_none()
+            && cause == Cause::Ended
+            && status.and_then(|status| status.code()) == Some(ENGINE_FAILED);
+        if lost {
+            let stderr = String::from_utf8_lossy(&tails.stderr).into_owned();
+            return Err(SandboxError::Lost {
+                stderr: last_line(&stderr),
+            });
+        }
+        Ok(Finish {
+            cause,
+            report,
+            status,
+            tails,
+        }
+        .result(begun))
+    }
+
+    /// Removes a container and sees that it is gone.
+    async fn remove(&self, container: &Container) -> Result<(), SandboxError> {
+        for _ in 0..REMOVE_TRIES {
+            self.engine.remove(container).await?;
+            if self.engine.inspect(container).await?.is_none() {
+                return Ok(());
+            }
+            tokio::time::sleep(REMOVE_PAUSE).await;
+        }
+        Err(SandboxError::LeftBehind {
+            container: container.0.clone(),
+        })
+    }
+}
+
+/// How a run came to its end.
+struct Finish {
+    cause: Cause,
+    report: Option<Report>,
+    status: Option<ExitStatus>,
+    tails: Tails,
+}
+
+impl Finish {
+    /// The end of a run whose command never started, because somebody or the clock said so.
+    fn cancelled(cause: Cause) -> Self {
+        Self {
+            cause,
+            report: None,
+            status: None,
+            tails: Tails::default(),
+        }
+    }
+
+    fn result(self, begun: Instant) -> CommandResult {
+        let Self {
+            cause,
+            report,
+            status,
+            tails,
+        } = self;
+        let ended = report.map(|report| report.ended);
+        let exit_code = match (ended, status) {
+            (Some(Ended::Status(status)), _) => shell_code(status),
+            (Some(Ended::NotStarted { errno }), _) if errno == NO_SUCH_FILE => NOT_FOUND,
+            (Some(Ended::NotStarted { .. }), _) => NOT_EXECUTABLE,
+            (None, Some(status)) if cause == Cause::Ended => shell_code(status),
+            (None, _) => KILLED,
+        };
+        CommandResult {
+            exit_code,
+            timed_out: cause == Cause::TimedOut,
+            stopped: cause == Cause::Stopped,
+            out_of_memory: report.is_some_and(|report| report.out_of_memory_kills > 0),
+            not_started: match ended {
+                Some(Ended::NotStarted { errno }) => Some(io::Error::from_raw_os_error(errno)),
+                Some(Ended::Status(_)) | None => None,
+            },
+            duration: begun.elapsed(),
+            stdout: tails.stdout,
+            stderr: tails.stderr,
+            network: None,
+        }
+    }
+}
+
+/// A container that has been asked for. When it is dropped on the way, the door closes and the
+/// container ends by itself.
+struct Started {
+    door: Option<Door>,
+    client: Child,
+    pumps: Pumps,
+    container: Container,
+    place: Place,
+}
+
+impl Started {
+    /// What the engine itself said; the client has ended or is about to.
+    async fn engine_words(&mut self) -> String {
+        let pumps = std::mem::replace(&mut self.pumps, Pumps::finished());
+        let tails = timeout(WORDS, pumps.ends()).await.unwrap_or_default();
+        String::from_utf8_lossy(&tails.stderr).trim().to_owned()
+    }
+}
+
+enum Handover {
+    Came(Option<cordon_door::Sockets>, Keeper),
+    Cancelled(Cause),
+}
+
+/// Why a run came to its end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Cause {
+    Ended,
+    Stopped,
+    TimedOut,
+}
+
+/// Waits for the command's end, or for a reason to end it.
+async fn watch(
+    keeper: &Keeper,
+    stop: &mut Stop,
+    limit: Option<Duration>,
+) -> (Option<Report>, Cause) {
+    tokio::select! {
+        report = keeper.ended() => (report, Cause::Ended),
+        () = stop.requested() => (None, Cause::Stopped),
+        () = tokio::time::sleep(limit.unwrap_or(FOREVER)) => (None, Cause::TimedOut),
+    }
+}
+
+/// `SIGTERM`, a while, then `SIGKILL` for everything in the container.
+async fn terminate(keeper: &Keeper, report: Option<Report>) -> Option<Report> {
+    if report.is_some() || keeper.signal(SIGTERM).await.is_err() {
+        return report;
+    }
+    if let Ok(report) = timeout(GRACE, keeper.ended()).await {
+        return report;
+    }
+    if keeper.kill().await.is_err() {
+        return None;
+    }
+    timeout(GRACE, keeper.ended()).await.ok().flatten()
+}
+
+/// What the sandbox itself puts into a container.
+fn our_mounts(place: &Path, init: &Path, access: Access) -> Vec<cordon_engine::Mount> {
+    use cordon_engine::Mount;
+    let mut mounts = vec![
+        Mount::read_only(init, INIT),
+        Mount::read_only(place.join("door"), trust::BOX),
+    ];
+    if access == Access::Open {
+        mounts.push(Mount::read_only(
+            place.join("resolv.conf"),
+            "/etc/resolv.conf",
+        ));
+        mounts.push(Mount::read_only(place.join("hosts"), "/etc/hosts"));
+        let certificate = place.join("door").join(trust::CERTIFICATE);
+        mounts.extend(
+            trust::BUNDLES
+                .iter()
+                .map(|bundle| Mount::read_only(&certificate, *bundle)),
+        );
+        let store = place.join("door").join(trust::KEY_STORE);
+        mounts.extend(
+            trust::KEY_STORES
+                .iter()
+                .map(|at| Mount::read_only(&store, *at)),
+        );
+    }
+    mounts
+}
+
+/// Signs in what engines say that it is the OCI runtime which cannot work here.
+fn blames_the_runtime(stderr: &str) -> bool {
+    ["OCI runtime", "cgroups in hybrid mode", "crun:", "runc:"]
+        .iter()
+        .any(|sign| stderr.contains(sign))
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &cordon_proxy::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn last_line(text: &str) -> String {
+    text.lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+const INIT: &str = "/.cordon/init";
+
+/// What root in the container keeps, so that package managers and build tools work: files of other
+/// users, and becoming another user. Nothing that reaches beyond the container's own files.
+const CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
+
+/// How long a command has between `SIGTERM` and `SIGKILL`.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the engine's client may take to pass on the rest of the output.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long to wait for the engine's own words after its client was killed.
+const WORDS: Duration = Duration::from_secs(2);
+
+const REMOVE_TRIES: u32 = 10;
+
+const REMOVE_PAUSE: Duration = Duration::from_millis(200);
+
+/// As far away as timers go.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+const SIGTERM: u8 = 15;
+const NO_SUCH_FILE: i32 = 2;
+const ENGINE_FAILED: i32 = 125;
+const NOT_EXECUTABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
+const KILLED: i32 = 137;

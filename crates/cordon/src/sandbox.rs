@@ -1,0 +1,298 @@
+//! The sandbox: what its tasks share, and who is running.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cordon_engine::Engine;
+use cordon_image::{Entrypoint, Images, Progress, Recipe};
+use cordon_proxy::CertificateAuthority;
+use tokio::sync::watch;
+
+use crate::{
+    CommandSpec, CommandTask, Notice, SandboxConfig, SandboxError, leftovers,
+    mount::{self, MountRules},
+    owner::Owner,
+};
+
+/// Runs tasks in containers.
+///
+/// Cheap to share: every method takes `&self`, and tasks may run side by side.
+#[derive(Debug)]
+pub struct Sandbox {
+    shared: Arc<Shared>,
+}
+
+/// What the tasks of a sandbox share.
+pub(crate) struct Shared {
+    pub(crate) config: SandboxConfig,
+    pub(crate) owner: Owner,
+    ready: OnceLock<Ready>,
+    authority: OnceLock<Arc<CertificateAuthority>>,
+    /// Counts up when everything that runs is to stop.
+    halts: watch::Sender<u64>,
+    running: watch::Sender<usize>,
+}
+
+/// What is known once the sandbox has started.
+struct Ready {
+    engine: RwLock<Engine>,
+    init: PathBuf,
+}
+
+impl Sandbox {
+    /// A sandbox that has done nothing yet.
+    #[must_use]
+    pub fn new(config: SandboxConfig) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                config,
+                owner: Owner::current(),
+                ready: OnceLock::new(),
+                authority: OnceLock::new(),
+                halts: watch::Sender::new(0),
+                running: watch::Sender::new(0),
+            }),
+        }
+    }
+
+    /// Finds the engine, and removes what dead owners left. Must come before the first task.
+    ///
+    /// # Errors
+    ///
+    /// When there is no engine that works, or the sandbox's directories cannot be used.
+    pub async fn startup(&self) -> Result<(), SandboxError> {
+        let shared = &self.shared;
+        let directories = &shared.config.directories;
+        directories.prepare()?;
+        let engine = Engine::find(shared.config.engine.clone(), &directories.cache).await?;
+        if !engine.facts().local {
+            return Err(SandboxError::NotLocal {
+                engine: engine.kind(),
+            });
+        }
+        for notice in leftovers::sweep(&directories.runtime, &engine).await {
+            shared.notice(&notice);
+        }
+        let init =
+            cordon_door::install(&directories.cache).map_err(|source| SandboxError::Door {
+                source,
+                engine: String::new(),
+            })?;
+        // A second startup finds everything as the first one left it.
+        drop(shared.ready.set(Ready {
+            engine: RwLock::new(engine),
+            init,
+        }));
+        Ok(())
+    }
+
+    /// Finds the image of a recipe in the engine's store, or builds it; returns its reference.
+    ///
+    /// # Errors
+    ///
+    /// When the sandbox has not been started, or the build fails.
+    pub async fn ensure_image(
+        &self,
+        recipe: &Recipe,
+        entrypoint: &Entrypoint,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<String, SandboxError> {
+        let engine = self.shared.engine()?;
+        let config = &self.shared.config;
+        let settings = cordon_image::Config {
+            max_age: config.max_image_age.0,
+            ..cordon_image::Config::new(&config.directories.cache)
+        };
+        let ensured = Images::new(&engine, settings)
+            .ensure(recipe, entrypoint, progress)
+            .await?;
+        Ok(ensured.tags.overlay)
+    }
+
+    /// Stops every task that runs and waits until they are gone.
+    pub async fn shutdown(&self) {
+        self.shared.halts.send_modify(|count| *count += 1);
+        let mut running = self.shared.running.subscribe();
+        // The sender lives in `self`, so waiting cannot fail.
+        drop(running.wait_for(|count| *count == 0).await);
+    }
+
+    /// Makes a task of a command. Nothing runs yet.
+    ///
+    /// # Errors
+    ///
+    /// When the sandbox has not been started, or the spec is refused.
+    pub fn create_command_task(&self, mut spec: CommandSpec) -> Result<CommandTask, SandboxError> {
+        self.shared.engine()?;
+        if spec.command.is_empty() {
+            return Err(SandboxError::NoCommand);
+        }
+        for (name, value) in &spec.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return Err(SandboxError::Variable { name: name.clone() });
+            }
+        }
+        let directories = &self.shared.config.directories;
+        let rules = MountRules {
+            state: &[directories.runtime.clone(), directories.cache.clone()],
+            roots: &self.shared.config.allowed_roots,
+        };
+        spec.mounts = mount::check_all(&spec.mounts, &rules)?;
+        Ok(CommandTask::new(Arc::clone(&self.shared), spec))
+    }
+}
+
+impl Shared {
+    pub(crate) fn engine(&self) -> Result<Engine, SandboxError> {
+        let ready = self.ready.get().ok_or(SandboxError::NotStarted)?;
+        Ok(ready
+            .engine
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone())
+    }
+
+    /// Puts what was learned about the engine to everybody's use.
+    pub(crate) fn replace_engine(&self, engine: Engine) {
+        if let Some(ready) = self.ready.get() {
+            *ready.engine.write().unwrap_or_else(PoisonError::into_inner) = engine;
+        }
+    }
+
+    /// Where `cordon-init` is on the host.
+    pub(crate) fn init(&self) -> Result<&PathBuf, SandboxError> {
+        self.ready
+            .get()
+            .map(|ready| &ready.init)
+            .ok_or(SandboxError::NotStarted)
+    }
+
+    /// The certificate authority, made when it is first needed. Its key is never on disk.
+    pub(crate) fn authority(&self) -> Result<Arc<CertificateAuthority>, SandboxError> {
+        if let Some(authority) = self.authority.get() {
+            return Ok(Arc::clone(authority));
+        }
+        let made = Arc::new(CertificateAuthority::generate()?);
+        Ok(Arc::clone(self.authority.get_or_init(|| made)))
+    }
+
+    pub(crate) fn notice(&self, notice: &Notice) {
+        tracing::info!("{notice}");
+        if let Some(callback) = &self.config.on_notice {
+            callback(notice);
+        }
+    }
+}
+
+/// Which execution of a task is under way, if any.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// Odd while an execution is under way.
+    state: watch::Sender<u64>,
+    /// The executions that are to stop: all up to this one.
+    stopped: Arc<AtomicU64>,
+    wake: Arc<tokio::sync::Notify>,
+}
+
+impl Turns {
+    /// Asks the execution that is under way to stop, and waits until it has.
+    pub(crate) async fn stop(&self) -> bool {
+        let now = *self.state.borrow();
+        if now.is_multiple_of(2) {
+            return false;
+        }
+        self.stopped.store(now, Ordering::SeqCst);
+        self.wake.notify_waiters();
+        // The sender lives in `self`, so waiting cannot fail.
+        drop(self.state.subscribe().wait_for(|state| *state != now).await);
+        true
+    }
+}
+
+/// One execution of a task; the next may begin when this is dropped.
+pub(crate) struct Turn<'a> {
+    turns: &'a Turns,
+    shared: &'a Shared,
+    number: u64,
+    halts: watch::Receiver<u64>,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn begin(turns: &'a Turns, shared: &'a Shared) -> Result<Self, SandboxError> {
+        let mut number = 0;
+        let began = turns.state.send_if_modified(|state| {
+            let free = state.is_multiple_of(2);
+            if free {
+                *state += 1;
+                number = *state;
+            }
+            free
+        });
+        if !began {
+            return Err(SandboxError::Busy);
+        }
+        shared.running.send_modify(|count| *count += 1);
+        Ok(Self {
+            turns,
+            shared,
+            number,
+            halts: shared.halts.subscribe(),
+        })
+    }
+
+    /// How the execution learns that it is to stop.
+    pub(crate) fn stop(&self) -> Stop {
+        Stop {
+            number: self.number,
+            stopped: Arc::clone(&self.turns.stopped),
+            wake: Arc::clone(&self.turns.wake),
+            halts: self.halts.clone(),
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.turns.state.send_modify(|state| *state += 1);
+        self.shared.running.send_modify(|count| *count -= 1);
+    }
+}
+
+/// How an execution learns that it is to stop.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    number: u64,
+    stopped: Arc<AtomicU64>,
+    wake: Arc<tokio::sync::Notify>,
+    halts: watch::Receiver<u64>,
+}
+
+impl Stop {
+    /// Returns once the execution is to stop.
+    pub(crate) async fn requested(&mut self) {
+        loop {
+            let woken = self.wake.notified();
+            if self.stopped.load(Ordering::SeqCst) >= self.number {
+                return;
+            }
+            tokio::select! {
+                () = woken => {}
+                Ok(()) = self.halts.changed() => return,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

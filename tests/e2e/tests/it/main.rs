@@ -1,0 +1,14 @@
+//! One binary; a module for each kind of claim.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "these tests drive real programs, and stop where one does not do as it should"
+)]
+
+mod bad_input;
+mod isolation;
+mod lifecycle;
+mod network;
+mod run;
+mod setup;

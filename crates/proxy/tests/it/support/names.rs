@@ -35,9 +35,7 @@ fn reply(query: &[u8]) -> Option<Vec<u8>> {
         // NXDOMAIN, without the answer.
         reply[3] |= 3;
         reply[7] = 0;
-        let end = query.len();
-        reply.truncate(end);
-        reply.copy_from_slice(&[&reply[..12], &query[12..]].concat());
+        reply = [&reply[..12], &query[12..]].concat();
     }
     Some(reply)
 }

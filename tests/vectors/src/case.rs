@@ -158,4 +158,8 @@ pub(crate) enum Unreadable {
     Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Host(#[from] cordon_policy::InvalidHost),
+    #[error(transparent)]
+    Secrets(#[from] cordon_secrets::SecretsError),
 }

@@ -3,7 +3,12 @@
 mod allowlist;
 mod allowlist_json;
 mod allowlist_yaml;
+mod basic_auth;
 mod glob;
+mod prepare_secrets;
+mod replacements;
+mod secrets_replace;
+mod surrogate;
 
 use crate::{Case, Check, Unreadable};
 
@@ -44,7 +49,23 @@ const KINDS: &[Kind] = &[
         check: allowlist_yaml::check,
     },
     Kind {
+        name: "basic_auth",
+        check: basic_auth::check,
+    },
+    Kind {
         name: "glob",
         check: glob::check,
+    },
+    Kind {
+        name: "prepare_secrets",
+        check: prepare_secrets::check,
+    },
+    Kind {
+        name: "secrets_replace",
+        check: secrets_replace::check,
+    },
+    Kind {
+        name: "surrogate",
+        check: surrogate::check,
     },
 ];

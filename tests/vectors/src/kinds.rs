@@ -4,6 +4,9 @@ mod allowlist;
 mod allowlist_json;
 mod allowlist_yaml;
 mod basic_auth;
+mod claude_events;
+mod claude_extract;
+mod claude_output;
 mod glob;
 mod prepare_secrets;
 mod replacements;
@@ -51,6 +54,18 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "basic_auth",
         check: basic_auth::check,
+    },
+    Kind {
+        name: "claude_events",
+        check: claude_events::check,
+    },
+    Kind {
+        name: "claude_extract",
+        check: claude_extract::check,
+    },
+    Kind {
+        name: "claude_output",
+        check: claude_output::check,
     },
     Kind {
         name: "glob",

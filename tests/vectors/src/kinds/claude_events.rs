@@ -13,10 +13,14 @@ pub(crate) fn check(case: &mut Case) -> Result<Check, Unreadable> {
             Check::new(expected, Vec::from_iter(events))
         }
         Some(_) => return Err(Unreadable::Shape("stdout")),
-        None => Check::new(
-            expected,
-            parse_event(&case.text("line")?).as_ref().map(dump),
-        ),
+        None => {
+            let line = case.text("line")?;
+            let check = Check::new(expected, parse_event(&line).as_ref().map(dump));
+            match serde_json::from_str::<Value>(&line) {
+                Ok(_) => check,
+                Err(_) => check.because("a line that is not JSON"),
+            }
+        }
     })
 }
 

@@ -44,6 +44,7 @@ mod chunked;
 mod credentials;
 mod error;
 mod key;
+pub mod minting;
 mod presigned;
 mod request;
 mod resign;

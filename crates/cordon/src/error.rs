@@ -12,7 +12,7 @@ pub enum SandboxError {
     #[error(transparent)]
     Engine(#[from] cordon_engine::Error),
     /// The container did not come up to the point where its command could start.
-    #[error("the container did not start")]
+    #[error("the container did not start{}", said(engine))]
     Door {
         /// What happened at the door.
         source: cordon_door::Error,
@@ -123,6 +123,14 @@ impl SandboxError {
             | Self::Variable { .. }
             | Self::Randomness => None,
         }
+    }
+}
+
+/// The engine's own words, where it said something.
+fn said(engine: &str) -> String {
+    match engine.trim() {
+        "" => String::new(),
+        words => format!("; the engine said: {words}"),
     }
 }
 

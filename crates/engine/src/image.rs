@@ -148,6 +148,8 @@ impl Engine {
         if !spec.cached {
             arguments.push("--no-cache".into());
         }
+        // Docker keeps the container of a step that failed unless it is told otherwise.
+        arguments.push("--force-rm".into());
         match &spec.network {
             Network::Default => {}
             Network::None => arguments.extend(["--network".into(), "none".into()]),

@@ -66,9 +66,8 @@ on_every_engine! {
     }
 
     fn another_container_is_out_of_reach(setup) {
-        let listener = "import socket,time\ns=socket.create_server(('0.0.0.0',4242)); time.sleep(60)";
-        let other = Run::new(setup).image(DEBIAN).command(["python3", "-c", listener]).start();
-        other.wait_for_container();
+        let listener = "exec python3 -m http.server --bind 0.0.0.0 4242 >&2";
+        let other = Run::new(setup).image(DEBIAN).start_script(listener);
         let targets: Vec<_> = (1..10).map(|n| format!("10.88.0.{n}@4242")).chain((1..10).map(|n| format!("172.17.0.{n}@4242")))
             .chain(["127.0.0.1@4242".into(), "127.77.0.1@4242".into()]).collect();
         let targets: Vec<_> = targets.iter().map(String::as_str).collect();

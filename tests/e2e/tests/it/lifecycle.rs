@@ -30,9 +30,8 @@ on_every_engine! {
     }
 
     fn what_a_killed_run_left_is_removed_by_the_next(setup) {
-        let running = Run::new(setup).sh(STUBBORN).start();
+        let running = Run::new(setup).start_script(STUBBORN);
         let pid = running.pid();
-        running.wait_for_container();
         running.signal(Signal::KILL);
         running.end();
         eventually("its container is gone", Duration::from_secs(2), || setup.containers_of(pid).is_empty());
@@ -41,8 +40,7 @@ on_every_engine! {
     }
 
     fn a_dead_owners_container_is_removed_and_a_living_ones_is_not(setup) {
-        let living = Run::new(setup).command(["sleep", "60"]).start();
-        living.wait_for_container();
+        let living = Run::new(setup).start_script("sleep 60");
         let image = crate::setup::BUSYBOX;
         // As a run of an earlier boot would have left it, had its engine been killed too.
         setup.ask(&["create", "--label", "cordon.owner=00000000-1-1", "--name", &format!("cordon-00000000-1-1-{setup:?}").to_lowercase(), image, "true"]);
@@ -56,10 +54,8 @@ on_every_engine! {
 
     fn sigterm_and_sigint_end_the_container_and_leave_nothing(setup) {
         for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-            let running = Run::new(setup).sh("trap 'echo bye; exit 0' TERM; while :; do sleep 0.1; done").start();
+            let running = Run::new(setup).start_script("trap 'echo bye; exit 0' TERM; while :; do sleep 0.1; done");
             let pid = running.pid();
-            running.wait_for_container();
-            thread::sleep(Duration::from_millis(300));
             running.signal(signal);
             let ended = running.end();
             assert_eq!(ended.code, code, "{ended:?}");
@@ -69,10 +65,8 @@ on_every_engine! {
     }
 
     fn a_stubborn_command_is_killed_after_five_seconds(setup) {
-        let running = Run::new(setup).sh(STUBBORN).start();
+        let running = Run::new(setup).start_script(STUBBORN);
         let pid = running.pid();
-        running.wait_for_container();
-        thread::sleep(Duration::from_millis(300));
         let asked = Instant::now();
         running.signal(Signal::TERM);
         assert_eq!(running.end().code, 143);
@@ -96,10 +90,8 @@ on_every_engine! {
     }
 
     fn a_container_killed_behind_our_back_is_137(setup) {
-        let running = Run::new(setup).command(["sleep", "60"]).start();
+        let running = Run::new(setup).start_script("sleep 60");
         let pid = running.pid();
-        running.wait_for_container();
-        thread::sleep(Duration::from_millis(500));
         let name = setup.containers_of(pid).remove(0);
         setup.ask(&["kill", &name]);
         assert_eq!(running.end().code, 137);

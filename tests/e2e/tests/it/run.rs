@@ -72,9 +72,7 @@ on_every_engine! {
         let running = Run::new(setup)
             .flags(["--pass-env", "QUIET"])
             .env("QUIET", value)
-            .command(["sleep", "60"])
-            .start();
-        running.wait_for_container();
+            .start_script("sleep 60");
         let name = setup.containers_of(running.pid()).remove(0);
         let inspected = setup.ask(&["container", "inspect", &name]);
         assert!(!inspected.contains(value));
@@ -88,7 +86,7 @@ on_every_engine! {
 
     fn an_image_without_shell_or_libc_works_as_any_user(setup) {
         for user in [None, Some("4321:4321")] {
-            let mut run = Run::new(setup).image(SCRATCH).command(["/probe", "--exit", "7"]);
+            let mut run = Run::new(setup).image(SCRATCH).command(["/probe", "exit", "7"]);
             if let Some(user) = user {
                 run = run.flags(["--user", user]);
             }
@@ -111,7 +109,7 @@ on_every_engine! {
 
     fn a_terminal_is_passed_on_when_there_is_one(setup) {
         let line = format!(
-            "{} run --engine {} --image {BUSYBOX} --no-pull -- sh -c 'tty; stty size'",
+            "{} run --engine {} --image {BUSYBOX} --no-pull -- sh -c 'sleep 1; tty; stty size'",
             cordon().display(),
             setup.engine(),
         );

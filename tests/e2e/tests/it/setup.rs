@@ -9,7 +9,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     thread,
     time::{Duration, Instant},
 };
@@ -140,7 +140,7 @@ pub(crate) struct Run {
     command: Vec<OsString>,
     input: Vec<u8>,
     environment: Vec<(String, String)>,
-    directory: TempDir,
+    directory: Arc<TempDir>,
 }
 
 /// What came of it.
@@ -174,7 +174,7 @@ impl Run {
             command: Vec::new(),
             input: Vec::new(),
             environment: vec![("CORDON_IMAGE".into(), BUSYBOX.into())],
-            directory,
+            directory: Arc::new(directory),
         }
     }
 
@@ -269,8 +269,18 @@ impl Run {
         thread::spawn(move || drop(stdin.write_all(&input)));
         Running {
             child,
-            setup: self.setup,
+            _directory: Arc::clone(&self.directory),
         }
+    }
+
+    /// Starts it with a script, and returns once the script runs.
+    pub(crate) fn start_script(self, script: &str) -> Running {
+        let run = self.sh(&format!("touch ready; {script}"));
+        let running = run.start();
+        eventually("its command runs", Duration::from_secs(30), || {
+            run.path("ready").exists()
+        });
+        running
     }
 
     /// Runs it to its end.
@@ -290,7 +300,7 @@ impl Run {
 /// A run that is under way.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    pub(crate) setup: Setup,
+    _directory: Arc<TempDir>,
 }
 
 impl Running {
@@ -316,13 +326,6 @@ impl Running {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).unwrap();
-    }
-
-    /// Waits until its container runs.
-    pub(crate) fn wait_for_container(&self) {
-        eventually("its container runs", Duration::from_secs(20), || {
-            !self.setup.containers_of(self.pid()).is_empty()
-        });
     }
 }
 

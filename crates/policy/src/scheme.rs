@@ -13,7 +13,7 @@ pub enum Scheme {
 
 impl Scheme {
     /// The port that belongs to the scheme when none is written.
-    pub fn default_port(self) -> u16 {
+    pub const fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
@@ -21,7 +21,7 @@ impl Scheme {
     }
 
     /// `http` or `https`.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",

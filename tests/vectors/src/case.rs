@@ -162,4 +162,6 @@ pub(crate) enum Unreadable {
     Host(#[from] cordon_policy::InvalidHost),
     #[error(transparent)]
     Secrets(#[from] cordon_secrets::SecretsError),
+    #[error(transparent)]
+    Proxy(#[from] cordon_proxy::Error),
 }

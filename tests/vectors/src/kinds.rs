@@ -7,7 +7,12 @@ mod basic_auth;
 mod claude_events;
 mod claude_extract;
 mod claude_output;
+mod dns;
 mod glob;
+mod image;
+mod image_build;
+mod log_lines;
+mod network_log;
 mod prepare_secrets;
 mod replacements;
 mod secrets_replace;
@@ -68,8 +73,28 @@ const KINDS: &[Kind] = &[
         check: claude_output::check,
     },
     Kind {
+        name: "dns",
+        check: dns::check,
+    },
+    Kind {
         name: "glob",
         check: glob::check,
+    },
+    Kind {
+        name: "image",
+        check: image::check,
+    },
+    Kind {
+        name: "image_build",
+        check: image_build::check,
+    },
+    Kind {
+        name: "log_lines",
+        check: log_lines::check,
+    },
+    Kind {
+        name: "network_log",
+        check: network_log::check,
     },
     Kind {
         name: "prepare_secrets",

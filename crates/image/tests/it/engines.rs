@@ -97,6 +97,13 @@ impl Bench {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What the engine's own client prints.
+    #[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
+    pub(crate) fn call(&self, arguments: &[&str]) -> String {
+        let output = Command::new(self.engine.program()).args(arguments).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    }
+
     pub(crate) fn spec(&self, image: &str, command: &[&str]) -> ContainerSpec {
         let mut spec = ContainerSpec {
             command: command.iter().map(Into::into).collect(),
@@ -110,20 +117,14 @@ impl Bench {
 }
 
 impl Drop for Bench {
-    #[expect(clippy::disallowed_methods, reason = "a drop cannot await")]
     fn drop(&mut self) {
-        let call = |arguments: &[&str]| {
-            let output = Command::new(self.engine.program()).args(arguments).output();
-            String::from_utf8(output.unwrap().stdout).unwrap()
-        };
-        for pattern in [
-            format!("{}:*", self.prefix),
-            format!("{}-repo:*", self.prefix),
-        ] {
-            let filter = format!("reference={pattern}");
-            let ids = call(&["images", "--quiet", "--filter", &filter]);
-            for id in ids.lines() {
-                call(&["rmi", "--force", id]);
+        for name in [self.prefix.clone(), format!("{}-repo", self.prefix)] {
+            let filter = format!("reference={name}:*");
+            for id in self
+                .call(&["images", "--quiet", "--filter", &filter])
+                .lines()
+            {
+                self.call(&["rmi", "--force", id]);
             }
         }
     }

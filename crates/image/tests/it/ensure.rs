@@ -136,8 +136,8 @@ on_each_engine! {
         assert_eq!(bench.output(&ensured.tags.overlay, &["args", "a b"]).await, "a b\n");
     }
 
-    async fn a_failed_build_shows_its_output_and_leaves_no_image(bench: &Bench) {
-        let recipe = Recipe::new(format!("FROM {BUSYBOX}\nRUN echo so far so good; exit 3\n"));
+    async fn a_failed_build_shows_its_output_and_leaves_nothing(bench: &Bench) {
+        let recipe = Recipe::new(format!("FROM {BUSYBOX}\nRUN echo so far so good; exit 73\n"));
         let mut lines = Vec::new();
         let note = |progress: Progress<'_>| {
             if let Progress::Line(line) = progress {
@@ -151,6 +151,7 @@ on_each_engine! {
         assert!(lines.iter().any(|line| line == "so far so good"), "{lines:?}");
         let tags = Tags::of(&bench.config().prefix, &recipe, &Entrypoint::passthrough());
         assert!(bench.engine.image(&tags.repo).await.unwrap().is_none());
+        assert_eq!(bench.call(&["ps", "--all", "--quiet", "--filter", "exited=73"]), "");
     }
 
     async fn builds_of_one_image_wait_for_each_other_and_happen_once(bench: &Bench) {

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 /// The whole architecture: crate, then the workspace crates it may use.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("cordon-policy", &[]),
+    ("cordon-yaml", &[]),
+    ("cordon-policy", &["cordon-yaml"]),
     ("cordon-sigv4", &[]),
     ("cordon-secrets", &["cordon-policy"]),
     ("cordon-agents", &[]),
@@ -35,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cordon-secrets",
             "cordon-session",
             "cordon-sigv4",
+            "cordon-yaml",
         ],
     ),
     ("cordon-cli", &["cordon"]),
@@ -56,7 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that decide and never act: no socket, no process, no clock.
-const PURE: &[&str] = &["policy", "sigv4", "secrets", "agents"];
+const PURE: &[&str] = &["yaml", "policy", "sigv4", "secrets", "agents"];
 
 /// What a pure crate may not name.
 const ACTS: &[&str] = &[

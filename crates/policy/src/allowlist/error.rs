@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cordon_yaml::{ErrorKind, Position};
+
 use crate::InvalidPattern;
 
 /// An allowlist that cannot be used, with the place of the mistake.
@@ -28,79 +30,23 @@ impl AllowlistError {
     }
 }
 
+impl From<cordon_yaml::Error> for AllowlistError {
+    fn from(error: cordon_yaml::Error) -> Self {
+        AllowlistErrorKind::Document(error.kind).at(error.at)
+    }
+}
+
 /// What is wrong with an allowlist. Places are paths into the document, such as `url_prefixes[0].methods`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum AllowlistErrorKind {
-    /// The text is no YAML.
-    #[error("this is not valid YAML: {message}")]
-    Yaml {
-        /// What the parser says.
-        message: String,
-    },
+    /// The text is no YAML, or not the keys and values of an allowlist.
+    #[error(transparent)]
+    Document(ErrorKind),
     /// The text is no JSON.
     #[error("this is not valid JSON: {message}")]
     Json {
         /// What the parser says.
         message: String,
-    },
-    /// More than one document in the file.
-    #[error("an allowlist is one document, and here begins another")]
-    ManyDocuments,
-    /// Deeper or larger than any allowlist.
-    #[error("the allowlist is too large")]
-    TooLarge,
-    /// `!something` before a value.
-    #[error("the tag `{tag}` means nothing here")]
-    Tag {
-        /// The tag as it was written.
-        tag: String,
-    },
-    /// A key that is a list, a map or a number.
-    #[error("a key must be a word")]
-    Key,
-    /// The same key twice in one map.
-    #[error("the key `{key}` stands here twice")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-    },
-    /// A key that does not belong here.
-    #[error("unknown key `{key}` in {place}")]
-    UnknownKey {
-        /// Where.
-        place: String,
-        /// The key.
-        key: String,
-        /// The keys that do belong here.
-        known: &'static [&'static str],
-    },
-    /// An entry without its host.
-    #[error("{place} has no `{key}`")]
-    MissingKey {
-        /// Where.
-        place: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// A string where a list belongs, and the like.
-    #[error("{place} must be {expected}, not {found}")]
-    WrongType {
-        /// Where.
-        place: String,
-        /// What belongs there.
-        expected: &'static str,
-        /// What stands there.
-        found: &'static str,
-    },
-    /// A value of the right type that means nothing.
-    #[error("{place} cannot be `{value}`: it must be {expected}")]
-    WrongValue {
-        /// Where.
-        place: String,
-        /// What stands there.
-        value: String,
-        /// What belongs there.
-        expected: &'static str,
     },
     /// A host or path that could never match.
     #[error("{place} cannot be `{value}`: {source}")]
@@ -115,48 +61,33 @@ pub enum AllowlistErrorKind {
 }
 
 impl AllowlistErrorKind {
-    pub(super) fn at(self, line: usize, column: usize) -> AllowlistError {
+    pub(super) fn at(self, at: Position) -> AllowlistError {
         AllowlistError {
-            line,
-            column,
+            line: at.line,
+            column: at.column,
             kind: self,
         }
     }
 
     fn hint(&self) -> String {
-        match self {
-            Self::Yaml { .. } => "quote patterns that begin with `*`: \"*.example.com\"".to_owned(),
-            Self::Json { .. } => "write the allowlist with `to_json`, or use YAML".to_owned(),
-            Self::ManyDocuments => "remove the `---` line and what follows it".to_owned(),
-            Self::TooLarge => "use patterns instead of long lists".to_owned(),
-            Self::Tag { .. } => "remove the tag; values in an allowlist are plain".to_owned(),
-            Self::Key => "write `domains:` or `url_prefixes:` with a list below it".to_owned(),
-            Self::DuplicateKey { .. } => "merge the two into one".to_owned(),
-            Self::UnknownKey { key, known, .. } => unknown_key_hint(key, known),
-            Self::MissingKey { .. } => "name the host, or use \"*\" for every host".to_owned(),
-            Self::WrongType {
-                expected, found, ..
-            } => wrong_type_hint(expected, found),
-            Self::WrongValue { expected, .. } => format!("write {expected}"),
-            Self::Pattern { source, .. } => source.hint().to_owned(),
-        }
-    }
-}
-
-fn unknown_key_hint(key: &str, known: &[&str]) -> String {
-    let alike = |other: &&&str| other.starts_with(key) || key.starts_with(**other);
-    match known.iter().find(alike) {
-        Some(other) => format!("did you mean `{other}`?"),
-        None => format!("the keys are {}", known.join(", ")),
-    }
-}
-
-fn wrong_type_hint(expected: &str, found: &str) -> String {
-    match (expected, found) {
-        ("a list", "nothing") => "write `[]` or remove the key".to_owned(),
-        ("a list", _) => "put a `- ` before each item, or brackets around them".to_owned(),
-        ("a string", "nothing") => "write \"\" or remove the key".to_owned(),
-        ("a string", "a number" | "a boolean") => "put quotes around it".to_owned(),
-        _ => format!("write {expected}"),
+        let hint = match self {
+            Self::Document(ErrorKind::Yaml { .. }) => {
+                "quote patterns that begin with `*`: \"*.example.com\""
+            }
+            Self::Document(ErrorKind::TooLarge { .. }) => "use patterns instead of long lists",
+            Self::Document(ErrorKind::Tag { .. }) => {
+                "remove the tag; values in an allowlist are plain"
+            }
+            Self::Document(ErrorKind::Key) => {
+                "write `domains:` or `url_prefixes:` with a list below it"
+            }
+            Self::Document(ErrorKind::MissingKey { .. }) => {
+                "name the host, or use \"*\" for every host"
+            }
+            Self::Document(other) => return other.hint(),
+            Self::Json { .. } => "write the allowlist with `to_json`, or use YAML",
+            Self::Pattern { source, .. } => source.hint(),
+        };
+        hint.to_owned()
     }
 }

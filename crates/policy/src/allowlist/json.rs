@@ -2,6 +2,7 @@
 //!
 //! JSON is YAML, so reading it needs no second schema: only the check that it is nothing more than JSON.
 
+use cordon_yaml::Position;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -15,7 +16,11 @@ pub(super) fn check(text: &str) -> Result<(), AllowlistError> {
         Ok(_) => Ok(()),
         Err(error) => {
             let message = error.to_string();
-            Err(AllowlistErrorKind::Json { message }.at(error.line().max(1), error.column().max(1)))
+            let at = Position {
+                line: error.line().max(1),
+                column: error.column().max(1),
+            };
+            Err(AllowlistErrorKind::Json { message }.at(at))
         }
     }
 }

@@ -1,23 +1,24 @@
 //! From a document to an allowlist: every key known, every value of its type.
 
+use cordon_yaml::{Error, ErrorKind, Node, Value};
+
 use super::{
     Allowlist, AllowlistDomain, AllowlistUrlPattern, Reach,
-    document::{Key, Node, Value},
     error::{AllowlistError, AllowlistErrorKind},
 };
 use crate::{Glob, GraphqlRules, HostPattern, InvalidPattern, PathPattern, Schemes};
 
-pub(super) fn allowlist(root: Node) -> Result<Allowlist, AllowlistError> {
+pub(super) fn allowlist(text: &str) -> Result<Allowlist, AllowlistError> {
     let mut allowlist = Allowlist::default();
+    let root = cordon_yaml::parse(text, WHOLE)?;
     if matches!(root.value, Value::Null) {
         return Ok(allowlist);
     }
-    let place = "the allowlist";
-    for (key, node) in map(root, place, "a map with `domains` and `url_prefixes`")? {
+    for (key, node) in root.map(WHOLE, "a map with `domains` and `url_prefixes`")? {
         match key.name.as_str() {
-            "domains" => allowlist.domains = list(node, "domains", domain)?,
-            "url_prefixes" => allowlist.url_prefixes = list(node, "url_prefixes", url_prefix)?,
-            _ => return Err(unknown(key, place, &["domains", "url_prefixes"])),
+            "domains" => allowlist.domains = node.list("domains", domain)?,
+            "url_prefixes" => allowlist.url_prefixes = node.list("url_prefixes", url_prefix)?,
+            _ => return Err(key.unknown(WHOLE, &["domains", "url_prefixes"]).into()),
         }
     }
     Ok(allowlist)
@@ -27,53 +28,50 @@ fn domain(node: Node, place: &str) -> Result<AllowlistDomain, AllowlistError> {
     if !matches!(node.value, Value::Map(_)) {
         return Ok(AllowlistDomain::new(host(node, place)?));
     }
-    let (line, column) = (node.line, node.column);
+    let at = node.at;
     let mut pattern = None;
     let mut reach = Reach::new(Schemes::BOTH);
-    for (key, node) in map(node, place, A_MAP)? {
+    for (key, node) in node.map(place, A_MAP)? {
         let inner = format!("{place}.{}", key.name);
         match key.name.as_str() {
             "host" => pattern = Some(host(node, &inner)?),
             "ports" => reach.ports = ports(node, &inner)?,
             "schemes" => reach.schemes = schemes(node, &inner)?,
-            "private_addresses" => reach.private_addresses = boolean(node, &inner)?,
+            "private_addresses" => reach.private_addresses = node.boolean(&inner)?,
             _ => {
-                return Err(unknown(
-                    key,
-                    place,
-                    &["host", "ports", "schemes", "private_addresses"],
-                ));
+                let known = &["host", "ports", "schemes", "private_addresses"];
+                return Err(key.unknown(place, known).into());
             }
         }
     }
     match pattern {
         Some(host) => Ok(AllowlistDomain { host, reach }),
-        None => Err(missing(place, "host").at(line, column)),
+        None => Err(ErrorKind::missing(place, "host").at(at).into()),
     }
 }
 
 fn url_prefix(node: Node, place: &str) -> Result<AllowlistUrlPattern, AllowlistError> {
-    let (line, column) = (node.line, node.column);
+    let at = node.at;
     let mut pattern = None;
     let mut path = None;
     let mut methods = Vec::new();
     let mut graphql = None;
     let mut reach = Reach::new(Schemes::HTTPS);
-    for (key, node) in map(node, place, A_MAP)? {
+    for (key, node) in node.map(place, A_MAP)? {
         let inner = format!("{place}.{}", key.name);
         match key.name.as_str() {
             "host" => pattern = Some(host(node, &inner)?),
             "path" => path = Some(path_pattern(node, &inner)?),
-            "methods" => methods = list(node, &inner, method)?,
+            "methods" => methods = node.list(&inner, method)?,
             "graphql" => graphql = Some(graphql_rules(node, &inner)?),
             "ports" => reach.ports = ports(node, &inner)?,
             "schemes" => reach.schemes = schemes(node, &inner)?,
-            "private_addresses" => reach.private_addresses = boolean(node, &inner)?,
-            _ => return Err(unknown(key, place, URL_PREFIX_KEYS)),
+            "private_addresses" => reach.private_addresses = node.boolean(&inner)?,
+            _ => return Err(key.unknown(place, URL_PREFIX_KEYS).into()),
         }
     }
     let Some(host) = pattern else {
-        return Err(missing(place, "host").at(line, column));
+        return Err(ErrorKind::missing(place, "host").at(at).into());
     };
     Ok(AllowlistUrlPattern {
         host,
@@ -86,22 +84,19 @@ fn url_prefix(node: Node, place: &str) -> Result<AllowlistUrlPattern, AllowlistE
 
 fn graphql_rules(node: Node, place: &str) -> Result<GraphqlRules, AllowlistError> {
     let mut rules = GraphqlRules::default();
-    for (key, node) in map(node, place, A_MAP)? {
+    for (key, node) in node.map(place, A_MAP)? {
         let inner = format!("{place}.{}", key.name);
         let fields = match key.name.as_str() {
             "queries" => &mut rules.queries,
             "mutations" => &mut rules.mutations,
             "subscriptions" => &mut rules.subscriptions,
             _ => {
-                return Err(unknown(
-                    key,
-                    place,
-                    &["queries", "mutations", "subscriptions"],
-                ));
+                let known = &["queries", "mutations", "subscriptions"];
+                return Err(key.unknown(place, known).into());
             }
         };
-        *fields = list(node, &inner, |node, place| {
-            Ok(Glob::new(&string(node, place)?))
+        *fields = node.list(&inner, |node, place| {
+            node.string(place).map(|pattern| Glob::new(&pattern))
         })?;
     }
     Ok(rules)
@@ -120,8 +115,8 @@ fn pattern<T>(
     place: &str,
     parse: fn(&str) -> Result<T, InvalidPattern>,
 ) -> Result<T, AllowlistError> {
-    let (line, column) = (node.line, node.column);
-    let value = string(node, place)?;
+    let at = node.at;
+    let value = node.string(place)?;
     parse(&value).map_err(|source| {
         let place = place.to_owned();
         AllowlistErrorKind::Pattern {
@@ -129,150 +124,70 @@ fn pattern<T>(
             value,
             source,
         }
-        .at(line, column)
+        .at(at)
     })
 }
 
-fn method(node: Node, place: &str) -> Result<String, AllowlistError> {
-    let (line, column) = (node.line, node.column);
-    let value = string(node, place)?;
+fn method(node: Node, place: &str) -> Result<String, Error> {
+    let at = node.at;
+    let value = node.string(place)?;
     if value.is_empty()
         || !value
             .bytes()
             .all(|byte| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_')
     {
         return Err(
-            wrong_value(place, value, "the name of a method, such as GET").at(line, column),
+            ErrorKind::wrong_value(place, value, "the name of a method, such as GET").at(at),
         );
     }
     Ok(value)
 }
 
-fn ports(node: Node, place: &str) -> Result<Vec<u16>, AllowlistError> {
-    let (line, column) = (node.line, node.column);
-    let ports = list(node, place, port)?;
+fn ports(node: Node, place: &str) -> Result<Vec<u16>, Error> {
+    let at = node.at;
+    let ports = node.list(place, port)?;
     if ports.is_empty() {
-        return Err(wrong_value(place, "[]".to_owned(), "at least one port").at(line, column));
+        return Err(ErrorKind::wrong_value(place, "[]".to_owned(), "at least one port").at(at));
     }
     Ok(ports)
 }
 
-fn port(node: Node, place: &str) -> Result<u16, AllowlistError> {
-    let Value::Integer(number) = node.value else {
-        return Err(wrong_type(&node, place, "a number"));
-    };
+fn port(node: Node, place: &str) -> Result<u16, Error> {
+    let at = node.at;
+    let number = node.integer(place)?;
     match u16::try_from(number) {
         Ok(port) if port != 0 => Ok(port),
-        _ => Err(
-            wrong_value(place, number.to_string(), "a port from 1 to 65535")
-                .at(node.line, node.column),
-        ),
+        _ => {
+            let expected = "a port from 1 to 65535";
+            Err(ErrorKind::wrong_value(place, number.to_string(), expected).at(at))
+        }
     }
 }
 
-fn schemes(node: Node, place: &str) -> Result<Schemes, AllowlistError> {
-    let (line, column) = (node.line, node.column);
+fn schemes(node: Node, place: &str) -> Result<Schemes, Error> {
+    let at = node.at;
     let mut schemes = Schemes {
         http: false,
         https: false,
     };
-    let names = list(node, place, |node, place| {
-        let (line, column) = (node.line, node.column);
-        Ok((string(node, place)?, line, column))
+    let names = node.list(place, |node, place| {
+        let at = node.at;
+        node.string(place).map(|name| (name, at))
     })?;
     if names.is_empty() {
-        return Err(wrong_value(place, "[]".to_owned(), "http, https or both").at(line, column));
+        return Err(ErrorKind::wrong_value(place, "[]".to_owned(), "http, https or both").at(at));
     }
-    for (name, line, column) in names {
+    for (name, at) in names {
         match name.as_str() {
             "http" => schemes.http = true,
             "https" => schemes.https = true,
-            _ => return Err(wrong_value(place, name, "http, https or both").at(line, column)),
+            _ => return Err(ErrorKind::wrong_value(place, name, "http, https or both").at(at)),
         }
     }
     Ok(schemes)
 }
 
-fn boolean(node: Node, place: &str) -> Result<bool, AllowlistError> {
-    match node.value {
-        Value::Bool(value) => Ok(value),
-        _ => Err(wrong_type(&node, place, "true or false")),
-    }
-}
-
-fn string(node: Node, place: &str) -> Result<String, AllowlistError> {
-    match node.value {
-        Value::String(value) => Ok(value),
-        _ => Err(wrong_type(&node, place, "a string")),
-    }
-}
-
-fn list<T>(
-    node: Node,
-    place: &str,
-    item: impl Fn(Node, &str) -> Result<T, AllowlistError>,
-) -> Result<Vec<T>, AllowlistError> {
-    let Value::List(nodes) = node.value else {
-        return Err(wrong_type(&node, place, "a list"));
-    };
-    let items = nodes.into_iter().enumerate();
-    items
-        .map(|(index, node)| item(node, &format!("{place}[{index}]")))
-        .collect()
-}
-
-fn map(
-    node: Node,
-    place: &str,
-    expected: &'static str,
-) -> Result<Vec<(Key, Node)>, AllowlistError> {
-    match node.value {
-        Value::Map(entries) => Ok(entries),
-        _ => Err(wrong_type(&node, place, expected)),
-    }
-}
-
-fn wrong_type(node: &Node, place: &str, expected: &'static str) -> AllowlistError {
-    let found = match node.value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "a boolean",
-        Value::Integer(_) | Value::Float => "a number",
-        Value::String(_) => "a string",
-        Value::List(_) => "a list",
-        Value::Map(_) => "a map",
-    };
-    let place = place.to_owned();
-    AllowlistErrorKind::WrongType {
-        place,
-        expected,
-        found,
-    }
-    .at(node.line, node.column)
-}
-
-fn wrong_value(place: &str, value: String, expected: &'static str) -> AllowlistErrorKind {
-    AllowlistErrorKind::WrongValue {
-        place: place.to_owned(),
-        value,
-        expected,
-    }
-}
-
-fn missing(place: &str, key: &'static str) -> AllowlistErrorKind {
-    AllowlistErrorKind::MissingKey {
-        place: place.to_owned(),
-        key,
-    }
-}
-
-fn unknown(key: Key, place: &str, known: &'static [&'static str]) -> AllowlistError {
-    let kind = AllowlistErrorKind::UnknownKey {
-        place: place.to_owned(),
-        key: key.name,
-        known,
-    };
-    kind.at(key.line, key.column)
-}
+const WHOLE: &str = "the allowlist";
 
 const A_MAP: &str = "a map";
 

@@ -234,7 +234,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("1: [a]", "1:1: a key must be a word"),
     (
         "domains: [a]\n---\ndomains: [b]",
-        "2:1: an allowlist is one document, and here begins another",
+        "2:1: the allowlist is one document, and here begins another",
     ),
     (
         "domains: [!secret a]",

@@ -164,4 +164,6 @@ pub(crate) enum Unreadable {
     Secrets(#[from] cordon_secrets::SecretsError),
     #[error(transparent)]
     Proxy(#[from] cordon_proxy::Error),
+    #[error(transparent)]
+    Signing(#[from] cordon_sigv4::Error),
 }

@@ -16,6 +16,9 @@ mod network_log;
 mod prepare_secrets;
 mod replacements;
 mod secrets_replace;
+mod sigv4;
+mod sigv4_aws_reference;
+mod sigv4_chunked;
 mod surrogate;
 
 use crate::{Case, Check, Unreadable};
@@ -103,6 +106,18 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "secrets_replace",
         check: secrets_replace::check,
+    },
+    Kind {
+        name: "sigv4",
+        check: sigv4::check,
+    },
+    Kind {
+        name: "sigv4_aws_reference",
+        check: sigv4_aws_reference::check,
+    },
+    Kind {
+        name: "sigv4_chunked",
+        check: sigv4_chunked::check,
     },
     Kind {
         name: "surrogate",

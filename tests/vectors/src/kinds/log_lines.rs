@@ -114,6 +114,7 @@ fn notes(metadata: &Value) -> Result<Notes, Unreadable> {
         masked: count("masked_count"),
         dropped: count("dropped_count"),
         region: text(&metadata["aws_region"]),
+        ..Notes::default()
     })
 }
 

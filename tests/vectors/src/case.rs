@@ -165,5 +165,7 @@ pub(crate) enum Unreadable {
     #[error(transparent)]
     Proxy(#[from] cordon_proxy::Error),
     #[error(transparent)]
+    Session(#[from] cordon_session::Error),
+    #[error(transparent)]
     Signing(#[from] cordon_sigv4::Error),
 }

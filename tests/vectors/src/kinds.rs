@@ -8,6 +8,7 @@ mod claude_events;
 mod claude_extract;
 mod claude_output;
 mod dns;
+mod event_log;
 mod glob;
 mod image;
 mod image_build;
@@ -16,6 +17,7 @@ mod network_log;
 mod prepare_secrets;
 mod replacements;
 mod secrets_replace;
+mod session_store;
 mod sigv4;
 mod sigv4_aws_reference;
 mod sigv4_chunked;
@@ -80,6 +82,10 @@ const KINDS: &[Kind] = &[
         check: dns::check,
     },
     Kind {
+        name: "event_log",
+        check: event_log::check,
+    },
+    Kind {
         name: "glob",
         check: glob::check,
     },
@@ -106,6 +112,10 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "secrets_replace",
         check: secrets_replace::check,
+    },
+    Kind {
+        name: "session_store",
+        check: session_store::check,
     },
     Kind {
         name: "sigv4",

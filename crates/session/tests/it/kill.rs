@@ -204,11 +204,19 @@ fn look(store: &SessionStore) {
 
     let writer = store.write("ctx").unwrap();
     assert_eq!(writer.warnings(), []);
-    record(writer, "after", &[init("s-after"), says("Going on.")]);
+    let more = [init("s-after"), says("Going on.")];
+    record(writer, "after", &more);
+    let journal = store.journal().read_all().unwrap();
+    assert_eq!(
+        journal.last().unwrap(),
+        &more,
+        "a torn line swallows nothing"
+    );
+    assert_eq!(journal.concat().len(), kept.len() + more.len());
     let after = store.load().unwrap().metadata.unwrap().replies;
     assert_eq!(after[..replies.len()], replies);
     assert_eq!(after.len(), replies.len() + 1);
-    assert_eq!(store.reply_events(replies.len()).unwrap().len(), 2);
+    assert_eq!(store.reply_events(replies.len()).unwrap(), more);
     assert_eq!(
         store.session_id_for_resume().unwrap().as_deref(),
         Some("s-after")

@@ -3,7 +3,7 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use clap::{ArgAction, Parser, Subcommand};
-use cordon::{Cpus, EngineChoice, Memory, Pids};
+use cordon::{Agent, ContextId, Cpus, Effort, EngineChoice, Memory, Pids};
 
 use crate::printer::Verbosity;
 
@@ -32,11 +32,80 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a command in a container; its only way out is what the allowlist names
     Run(Box<Run>),
+
+    /// Run a coding agent in a container; its only way out is its own API and what the allowlist names
+    Agent(Box<AgentRun>),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) container: Container,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = AGENT_HELP)]
+pub(crate) struct AgentRun {
+    /// Which agent: claude, codex or gemini
+    #[arg(value_name = "AGENT", value_parser = Agent::from_str)]
+    pub(crate) agent: Agent,
+
+    /// What to ask; read from standard input if it is left out
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+
+    /// The context that the run belongs to [default: one for the current directory]
+    #[arg(long, value_name = "ID")]
+    pub(crate) context: Option<ContextId>,
+
+    /// Go on with the context's last session
+    #[arg(long = "continue")]
+    pub(crate) resume: bool,
+
+    /// Begin a fresh session, which is the default
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) fresh: bool,
+
+    /// The model, as the agent calls it
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// How hard the agent is to think, as it calls that
+    #[arg(long, value_name = "EFFORT", value_parser = Effort::from_str)]
+    pub(crate) effort: Option<Effort>,
+
+    /// Another server than the agent's own API
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// Print the agent's events as JSON lines, and a last line with the result
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The agent's program on the host, shown to the container [default: the image's own]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) agent_binary: Option<PathBuf>,
+
+    /// End the agent when it has cost more, in US dollars
+    #[arg(long, value_name = "USD", help_heading = "Limits")]
+    pub(crate) max_cost_usd: Option<f64>,
+
+    /// End the agent after so many answers of the model
+    #[arg(long, value_name = "NUMBER", help_heading = "Limits")]
+    pub(crate) max_turns: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) container: Container,
+}
+
+/// What every run in a container can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Container {
     /// Image to run in, as the engine knows it
     #[arg(long, value_name = "REF", env = "CORDON_IMAGE", help_heading = "Image")]
     pub(crate) image: Option<String>,
@@ -65,6 +134,10 @@ pub(crate) struct Run {
     /// Never fetch an image from a registry
     #[arg(long, help_heading = "Image")]
     pub(crate) no_pull: bool,
+
+    /// Settings and secrets [default: .cordon/sandbox.yaml if it is there]
+    #[arg(long, value_name = "FILE", help_heading = "Container")]
+    pub(crate) config: Option<PathBuf>,
 
     /// What the command may reach [default: .cordon/network-allowlist.yaml if it is there, else nothing]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
@@ -135,10 +208,6 @@ pub(crate) struct Run {
     /// Give up when the container has not come up after so many seconds
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(crate) start_limit: Option<u64>,
-
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
 }
 
 impl Args {
@@ -217,6 +286,19 @@ fn name_server(text: &str) -> Result<SocketAddr, &'static str> {
         .or_else(|| Some(SocketAddr::new(text.parse().ok()?, 53)));
     address.ok_or("a name server is written as its address, with :PORT behind it unless that is 53")
 }
+
+const AGENT_HELP: &str = "\
+The agent's API keys are taken from your environment, and reach nobody but its API: the container sees
+look-alikes. Its answers go to standard output, what it does to standard error.
+
+Exit code: 0 success, 1 the agent failed, 124 its time was up, 125 Cordon could not do its work; 10 the
+prompt is too long, 11 the session cannot go on (try --fresh), 12 rate limited, 13 the API is overloaded,
+14 the API refuses the key, 15 out of memory, 16 over budget; 128+n when a signal ended it.
+
+Examples:
+  cordon agent claude --image localhost/agents:1 -p 'Fix the failing test'
+  cordon agent claude --image localhost/agents:1 --continue -p 'Now add a changelog entry'
+  git diff | cordon agent codex --image localhost/agents:1 --json";
 
 const RUN_HELP: &str = "\
 Exit code: the command's own; 124 when its time was up, 125 when Cordon could not do its work, 126 and

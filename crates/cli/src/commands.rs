@@ -1,3 +1,6 @@
-//! The subcommands, one file each.
+//! The subcommands, one file each, and what they share.
 
+pub(crate) mod agent;
+mod interrupts;
 pub(crate) mod run;
+mod surroundings;

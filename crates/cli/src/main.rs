@@ -47,6 +47,7 @@ fn main() -> ExitCode {
 async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {
     match args.command {
         Command::Run(args) => commands::run::run(*args, printer).await,
+        Command::Agent(args) => commands::agent::run(*args, printer).await,
     }
 }
 

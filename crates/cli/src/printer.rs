@@ -1,7 +1,9 @@
 //! The only place that prints.
 //!
-//! Everything goes to standard error: standard output is the command's. Readable without colour, and
+//! Everything of ours goes to standard error: standard output is the command's or the agent's. Readable without colour, and
 //! without it where standard error is no terminal or `NO_COLOR` is set.
+
+mod transcript;
 
 use std::{
     env,
@@ -10,7 +12,9 @@ use std::{
     sync::Arc,
 };
 
-use cordon::{Level, Notice, Progress, Record, SandboxError};
+use cordon::{Event, Level, Notice, Outcome, Progress, Record, SandboxError, Verdict};
+
+pub(crate) use transcript::Transcript;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -81,6 +85,12 @@ impl Printer {
         }
     }
 
+    /// An agent that did not succeed.
+    fn failure(&self, outcome: Outcome, why: &str) {
+        let head = self.paint(RED, &format!("{}:", outcome.name()));
+        self.line(&head, why);
+    }
+
     fn info(&self, info: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
             self.line("cordon:", info);
@@ -119,6 +129,16 @@ impl Printer {
         Arc::new(move |record| printer.line("[net]", record.line()))
     }
 
+    /// What the network log says of requests that did not go through, as it is written.
+    pub(crate) fn refusals(&self) -> Arc<dyn Fn(&Record) + Send + Sync> {
+        let printer = self.clone();
+        Arc::new(move |record| {
+            if printer.verbosity >= Verbosity::Normal && is_refusal(record) {
+                printer.line("[net]", record.line());
+            }
+        })
+    }
+
     fn line(&self, head: &str, text: impl Display) {
         // There is nobody left to tell when standard error is closed.
         drop(writeln!(io::stderr().lock(), "{head} {text}"));
@@ -130,6 +150,18 @@ impl Printer {
         } else {
             text.to_owned()
         }
+    }
+}
+
+/// Whether a record is of a request that was not let through.
+fn is_refusal(record: &Record) -> bool {
+    match &record.event {
+        Event::Request(request) => match request.verdict {
+            Verdict::Allowed { .. } => false,
+            Verdict::Blocked { .. } | Verdict::Alarm { .. } | Verdict::Failed { .. } => true,
+        },
+        Event::Start | Event::Dns(_) | Event::Lost { .. } => false,
+        Event::DnsDropped { .. } | Event::Handshake { .. } => true,
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use cordon_policy::Allowlist;
 use cordon_proxy::{OnRecord, Summary};
+use cordon_secrets::SecretReplacements;
 
 use crate::{
     Mount, ResourceLimits, SandboxError, Streams,
@@ -60,6 +61,8 @@ pub enum Network {
 pub struct NetworkSandbox {
     /// What may be reached; the default allows nothing.
     pub allowlist: Allowlist,
+    /// Which surrogates stand for which secrets, from [`crate::prepare_secrets`].
+    pub replacements: SecretReplacements,
 }
 
 /// A command that can be executed, and stopped from elsewhere.
@@ -143,7 +146,7 @@ impl CommandTask {
     pub async fn execute(&self, streams: Streams) -> Result<CommandResult, SandboxError> {
         let turn = Turn::begin(&self.turns, &self.shared)?;
         let plan = Plan::new(&self.shared, &self.spec)?;
-        run::run(&self.shared, &plan, streams, turn.stop()).await
+        run::run(&self.shared, &plan, streams.into(), turn.stop()).await
     }
 
     /// Ends the command: `SIGTERM`, five seconds, `SIGKILL`; then waits until the container is gone.

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{InvalidLimit, MountError};
+use crate::{InvalidContextId, InvalidLimit, MountError};
 
 /// The sandbox could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,18 @@ pub enum SandboxError {
     /// The proxy could not start or lost its work.
     #[error("the proxy failed")]
     Proxy(#[from] cordon_proxy::Error),
+    /// The context on disk cannot be read or written, or is in use.
+    #[error(transparent)]
+    Session(#[from] cordon_session::Error),
+    /// The agent cannot be asked for that.
+    #[error(transparent)]
+    Agent(#[from] cordon_agents::Error),
+    /// A secret cannot be masked.
+    #[error(transparent)]
+    Secrets(#[from] cordon_secrets::SecretsError),
+    /// A context's name cannot be used.
+    #[error(transparent)]
+    Context(#[from] InvalidContextId),
     /// An image could not be found or built.
     #[error(transparent)]
     Image(#[from] cordon_image::Error),
@@ -115,7 +127,14 @@ impl SandboxError {
             Self::LeftBehind { container } => Some(format!("remove it with `podman rm -f {container}` or `docker rm -f {container}`")),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
-            Self::Proxy(_)
+            Self::Session(cordon_session::Error::InUse { .. }) => {
+                Some("wait for the other run to end, or use another context".into())
+            }
+            Self::Context(_) => Some("use letters, digits, `-`, `_` and `.`".into()),
+            Self::Session(_)
+            | Self::Agent(_)
+            | Self::Secrets(_)
+            | Self::Proxy(_)
             | Self::Limit(_)
             | Self::Lost { .. }
             | Self::NotStarted

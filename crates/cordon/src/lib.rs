@@ -11,6 +11,7 @@
 //!     mounts: vec![Mount::read_write("work", "/workspace")],
 //!     network: Network::Sandboxed(NetworkSandbox {
 //!         allowlist: Allowlist::from_yaml("domains: [api.example.com]")?,
+//!         ..NetworkSandbox::default()
 //!     }),
 //!     ..CommandSpec::new("localhost/debian:12", ["make", "test"])
 //! })?;
@@ -26,6 +27,7 @@
 
 mod command;
 mod config;
+mod context;
 mod directories;
 mod error;
 mod leftovers;
@@ -37,14 +39,26 @@ mod place;
 mod run;
 mod sandbox;
 mod streams;
+mod task;
 mod trust;
 
 pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox};
 pub use config::{MaxImageAge, OnNotice, Pull, SandboxConfig, StartLimit};
+pub use context::{ContextId, InvalidContextId};
+pub use cordon_agents::{
+    Agent, Budget, ContentBlock, Effort, EventKind, Outcome, StreamEvent, Usage,
+};
 pub use cordon_engine::{Choice as EngineChoice, Kind as EngineKind};
 pub use cordon_image::{Entrypoint, Progress, Recipe};
-pub use cordon_policy::Allowlist;
-pub use cordon_proxy::{HttpProxy, OnRecord, Record, Summary, Upstream, read_ca_bundle};
+pub use cordon_policy::{Allowlist, HostPattern, NamePattern};
+pub use cordon_proxy::NetworkLog;
+pub use cordon_proxy::{
+    Event, HttpProxy, OnRecord, Record, RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
+};
+pub use cordon_secrets::{
+    MaskedSecret, PreparedSecrets, Secret, SecretReplacements, SigningCredential, prepare_secrets,
+};
+pub use cordon_session::{SessionMetadata, SessionReply, SessionStore};
 pub use directories::Directories;
 pub use error::SandboxError;
 pub use limits::{Cpus, InvalidLimit, Memory, Pids, ResourceLimits};
@@ -52,3 +66,4 @@ pub use mount::{Mount, MountError};
 pub use notice::{Level, Notice};
 pub use sandbox::Sandbox;
 pub use streams::{Input, OnOutput, Output, Stream, Streams};
+pub use task::{ExecutionResult, Prompt, Task, TaskSpec};

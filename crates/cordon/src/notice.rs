@@ -43,6 +43,11 @@ pub enum Notice {
         /// Its reference.
         image: String,
     },
+    /// The context on disk was mended, or does not hold all of the run.
+    Session {
+        /// What happened.
+        what: String,
+    },
     /// Lines of the network log were lost.
     LogLost {
         /// How many.
@@ -73,6 +78,7 @@ impl Notice {
             | Self::SelinuxOff
             | Self::LeftoversKept { .. }
             | Self::NetworkUnrestricted
+            | Self::Session { .. }
             | Self::LogLost { .. } => Level::Warning,
         }
     }
@@ -107,6 +113,7 @@ impl fmt::Display for Notice {
                 "the network sandbox is off: this container reaches whatever the host reaches",
             ),
             Self::Pulling { image } => write!(f, "fetching image {image}"),
+            Self::Session { what } => f.write_str(what),
             Self::LogLost { lost, cause } => {
                 write!(
                     f,

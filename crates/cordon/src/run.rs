@@ -19,11 +19,11 @@ use cordon_proxy::{LogTarget, Proxy, Settings, Sockets, Summary};
 use tokio::{process::Child, time::timeout};
 
 use crate::{
-    CommandResult, CommandSpec, Network, Notice, Pull, SandboxError, Streams,
+    CommandResult, CommandSpec, Network, Notice, Pull, SandboxError,
     leftovers::OWNER,
     place::Place,
     sandbox::{Shared, Stop},
-    streams::{Pumps, Tails},
+    streams::{Io, Pumps, Tails},
     trust,
 };
 
@@ -88,7 +88,7 @@ impl<'a> Plan<'a> {
         shared: &Shared,
         engine: &Engine,
         place: &Place,
-        streams: &Streams,
+        io: &Io,
     ) -> Result<ContainerSpec, SandboxError> {
         let spec = self.spec;
         let mut mounts = our_mounts(place.path(), shared.init()?, self.access());
@@ -136,7 +136,7 @@ impl<'a> Plan<'a> {
                 pids: limits.pids.filter(|_| enforced).map(|pids| pids.count()),
                 rlimits: engine.facts().rlimits(),
             },
-            terminal: streams.terminal(),
+            terminal: io.terminal,
             remove: true,
             no_log: true,
             ..ContainerSpec::new(&spec.image)
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
 pub(crate) async fn run(
     shared: &Shared,
     plan: &Plan<'_>,
-    streams: Streams,
+    io: Io,
     mut stop: Stop,
 ) -> Result<CommandResult, SandboxError> {
     let mut engine = shared.engine()?;
@@ -160,7 +160,7 @@ pub(crate) async fn run(
             plan,
             engine: &engine,
         };
-        match attempt.run(&streams, &mut stop).await {
+        match attempt.run(&io, &mut stop).await {
             Ok(result) => return Ok(result),
             Err(Failure::Running(error)) => return Err(error),
             Err(Failure::Starting(error)) => {
@@ -246,10 +246,10 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self, streams: &Streams, stop: &mut Stop) -> Result<CommandResult, Failure> {
+    async fn run(&self, io: &Io, stop: &mut Stop) -> Result<CommandResult, Failure> {
         let begun = Instant::now();
         let limit = self.plan.spec.limits.timeout;
-        let mut run = self.start(streams).map_err(Failure::Starting)?;
+        let mut run = self.start(io).map_err(Failure::Starting)?;
 
         let (sockets, keeper) = match self.handover(&mut run, stop, limit).await? {
             Handover::Came(sockets, keeper) => (sockets, keeper),
@@ -274,7 +274,7 @@ impl Attempt<'_> {
             let engine = run.engine_words().await;
             return Err(Failure::Running(SandboxError::Door { source, engine }));
         }
-        run.pumps.command_starts(streams.input.clone());
+        run.pumps.command_starts(io.input.clone());
 
         let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
         let (report, cause) = watch(&keeper, stop, remaining).await;
@@ -300,7 +300,7 @@ impl Attempt<'_> {
         Ok(result)
     }
 
-    fn start(&self, streams: &Streams) -> Result<Started, SandboxError> {
+    fn start(&self, io: &Io) -> Result<Started, SandboxError> {
         let shared = self.shared;
         let place = Place::create(
             &shared.config.directories.runtime,
@@ -308,10 +308,10 @@ impl Attempt<'_> {
             self.engine.program(),
         )?;
         let door = place.furnish(&*shared.authority()?)?;
-        let spec = self.plan.container(shared, self.engine, &place, streams)?;
+        let spec = self.plan.container(shared, self.engine, &place, io)?;
         let container = Container(place.name().to_owned());
-        let mut client = self.engine.spawn(&spec, streams.client())?;
-        let pumps = Pumps::new(&mut client, &streams.output);
+        let mut client = self.engine.spawn(&spec, io.client())?;
+        let pumps = Pumps::new(&mut client, &io.sink);
         Ok(Started {
             door: Some(door),
             client,

@@ -15,7 +15,7 @@ use cordon_proxy::CertificateAuthority;
 use tokio::sync::watch;
 
 use crate::{
-    CommandSpec, CommandTask, Notice, SandboxConfig, SandboxError, leftovers,
+    CommandSpec, CommandTask, Notice, SandboxConfig, SandboxError, Task, TaskSpec, leftovers,
     mount::{self, MountRules},
     owner::Owner,
 };
@@ -129,7 +129,29 @@ impl Sandbox {
     ///
     /// When the sandbox has not been started, or the spec is refused.
     pub fn create_command_task(&self, mut spec: CommandSpec) -> Result<CommandTask, SandboxError> {
-        self.shared.engine()?;
+        self.shared.check(&mut spec, &[])?;
+        Ok(CommandTask::new(Arc::clone(&self.shared), spec))
+    }
+
+    /// Makes a task of an agent. Nothing runs yet.
+    ///
+    /// # Errors
+    ///
+    /// When the sandbox has not been started, or the spec is refused.
+    pub fn create_task(&self, spec: TaskSpec) -> Result<Task, SandboxError> {
+        Task::new(Arc::clone(&self.shared), spec)
+    }
+}
+
+impl Shared {
+    /// Checks what can be checked before a run; mounts are canonical afterwards. `state` are further
+    /// directories that may not be mounted.
+    pub(crate) fn check(
+        &self,
+        spec: &mut CommandSpec,
+        state: &[PathBuf],
+    ) -> Result<(), SandboxError> {
+        self.engine()?;
         if spec.command.is_empty() {
             return Err(SandboxError::NoCommand);
         }
@@ -138,17 +160,16 @@ impl Sandbox {
                 return Err(SandboxError::Variable { name: name.clone() });
             }
         }
-        let directories = &self.shared.config.directories;
+        let directories = &self.config.directories;
+        let ours = [directories.runtime.clone(), directories.cache.clone()];
         let rules = MountRules {
-            state: &[directories.runtime.clone(), directories.cache.clone()],
-            roots: &self.shared.config.allowed_roots,
+            state: &[&ours, state].concat(),
+            roots: &self.config.allowed_roots,
         };
         spec.mounts = mount::check_all(&spec.mounts, &rules)?;
-        Ok(CommandTask::new(Arc::clone(&self.shared), spec))
+        Ok(())
     }
-}
 
-impl Shared {
     pub(crate) fn engine(&self) -> Result<Engine, SandboxError> {
         let ready = self.ready.get().ok_or(SandboxError::NotStarted)?;
         Ok(ready
@@ -244,6 +265,12 @@ impl<'a> Turn<'a> {
             number,
             halts: shared.halts.subscribe(),
         })
+    }
+
+    /// Ends this execution from within.
+    pub(crate) fn halt(&self) {
+        self.turns.stopped.store(self.number, Ordering::SeqCst);
+        self.turns.wake.notify_waiters();
     }
 
     /// How the execution learns that it is to stop.

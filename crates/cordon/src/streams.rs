@@ -11,7 +11,7 @@ use cordon_engine::{Terminal, process};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     process::{Child, ChildStdin},
-    sync::watch,
+    sync::{mpsc, watch},
 };
 
 /// How a command's three streams are connected.
@@ -75,7 +75,7 @@ impl Streams {
         }
     }
 
-    pub(crate) fn terminal(&self) -> Terminal {
+    fn terminal(&self) -> Terminal {
         match (&self.input, &self.output) {
             (Input::Empty, _) => Terminal::None,
             (Input::Inherit, Output::Inherit)
@@ -86,7 +86,27 @@ impl Streams {
             (Input::Inherit | Input::Bytes(_), _) => Terminal::Input,
         }
     }
+}
 
+/// The streams of a run, resolved.
+#[derive(Debug)]
+pub(crate) struct Io {
+    pub(crate) input: Input,
+    pub(crate) sink: Sink,
+    pub(crate) terminal: Terminal,
+}
+
+/// Where output goes, piece by piece.
+#[derive(Clone)]
+pub(crate) enum Sink {
+    Kept,
+    Callback(OnOutput),
+    Inherit,
+    /// To whoever reads the channel; a reader that is slow holds the command back.
+    Channel(mpsc::Sender<(Stream, Vec<u8>)>),
+}
+
+impl Io {
     /// What the engine's client is started with. Its standard error is always ours to read: until the
     /// command starts, what comes there are the engine's own words.
     pub(crate) fn client(&self) -> process::Streams {
@@ -96,11 +116,25 @@ impl Streams {
                 Input::Bytes(_) => Stdio::piped(),
                 Input::Inherit => Stdio::inherit(),
             },
-            stdout: match self.output {
-                Output::Kept | Output::Callback(_) => Stdio::piped(),
-                Output::Inherit => Stdio::inherit(),
+            stdout: match self.sink {
+                Sink::Kept | Sink::Callback(_) | Sink::Channel(_) => Stdio::piped(),
+                Sink::Inherit => Stdio::inherit(),
             },
             stderr: Stdio::piped(),
+        }
+    }
+}
+
+impl From<Streams> for Io {
+    fn from(streams: Streams) -> Self {
+        Self {
+            terminal: streams.terminal(),
+            input: streams.input,
+            sink: match streams.output {
+                Output::Kept => Sink::Kept,
+                Output::Callback(callback) => Sink::Callback(callback),
+                Output::Inherit => Sink::Inherit,
+            },
         }
     }
 }
@@ -122,17 +156,17 @@ pub(crate) struct Tails {
 }
 
 impl Pumps {
-    pub(crate) fn new(client: &mut Child, output: &Output) -> Self {
+    pub(crate) fn new(client: &mut Child, sink: &Sink) -> Self {
         let (started, starts) = watch::channel(false);
         let pump = Pump {
             stream: Stream::Stdout,
-            output: output.clone(),
+            sink: sink.clone(),
             starts: None,
         };
         let stdout = tokio::spawn(pump.run(client.stdout.take()));
         let pump = Pump {
             stream: Stream::Stderr,
-            output: output.clone(),
+            sink: sink.clone(),
             starts: Some(starts),
         };
         let stderr = tokio::spawn(pump.run(client.stderr.take()));
@@ -185,7 +219,7 @@ impl Pumps {
 
 struct Pump {
     stream: Stream,
-    output: Output,
+    sink: Sink,
     /// Until this turns true, nothing is passed on.
     starts: Option<watch::Receiver<bool>>,
 }
@@ -214,11 +248,12 @@ impl Pump {
 
     async fn pass(&self, bytes: &[u8]) {
         // The caller's stream may be closed; the command learns of it when it writes on.
-        match (&self.output, self.stream) {
-            (Output::Kept, _) => {}
-            (Output::Callback(callback), stream) => callback(stream, bytes),
-            (Output::Inherit, Stream::Stdout) => drop(write(tokio::io::stdout(), bytes).await),
-            (Output::Inherit, Stream::Stderr) => drop(write(tokio::io::stderr(), bytes).await),
+        match (&self.sink, self.stream) {
+            (Sink::Kept, _) => {}
+            (Sink::Callback(callback), stream) => callback(stream, bytes),
+            (Sink::Channel(sender), stream) => drop(sender.send((stream, bytes.to_vec())).await),
+            (Sink::Inherit, Stream::Stdout) => drop(write(tokio::io::stdout(), bytes).await),
+            (Sink::Inherit, Stream::Stderr) => drop(write(tokio::io::stderr(), bytes).await),
         }
     }
 }
@@ -244,6 +279,17 @@ impl fmt::Debug for Output {
             Self::Kept => "Kept",
             Self::Callback(_) => "Callback(…)",
             Self::Inherit => "Inherit",
+        })
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kept => "Kept",
+            Self::Callback(_) => "Callback(…)",
+            Self::Inherit => "Inherit",
+            Self::Channel(_) => "Channel(…)",
         })
     }
 }

@@ -49,9 +49,7 @@ impl Engine {
     ///
     /// When the engine refuses, or answers something that cannot be read.
     pub async fn image(&self, reference: &str) -> Result<Option<Image>, Error> {
-        let call = self
-            .call(&["image", "inspect"])
-            .args(["--format", "{{json .}}", reference]);
+        let call = self.call(&["image", "inspect"]).args([reference]);
         let verb = call.verb().to_owned();
         let output = match call.success(b"").await {
             Ok(output) => output,
@@ -63,7 +61,8 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
-        let found: Inspected = serde_json::from_slice(&output.stdout)
+        // A list, in which one reference has one place.
+        let [found]: [Inspected; 1] = serde_json::from_slice(&output.stdout)
             .map_err(|source| Error::Unreadable { verb, source })?;
         Ok(Some(Image {
             id: found.id,

@@ -1,0 +1,228 @@
+//! `cordon agent`.
+
+use std::{
+    env,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{IsTerminal, Read},
+    path::PathBuf,
+};
+
+use anyhow::Context;
+use cordon::{
+    Agent, Budget, ContextId, MaskedSecret, Network, NetworkSandbox, Outcome, Prompt, Secret, Task,
+    TaskSpec, prepare_secrets,
+};
+
+use crate::{
+    args::AgentRun,
+    commands::{
+        interrupts::Interrupts,
+        surroundings::{self, Ready},
+    },
+    exit::Exit,
+    printer::{Hinted, Printer, Transcript},
+};
+
+pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exit> {
+    let mut interrupts = Interrupts::new()?;
+    let text = prompt(&args)?;
+    let mut spec = spec(&args, printer)?;
+    let Ready { sandbox, image } =
+        match surroundings::prepare(&args.container, &mut interrupts, printer).await? {
+            Ok(ready) => ready,
+            Err(exit) => return Ok(exit),
+        };
+    spec.image = image;
+    let task = sandbox.create_task(spec)?;
+    let mut prompt = Prompt::new(text).resume(resume(&args, &task)?);
+    if let Some(model) = &args.model {
+        prompt = prompt.model(model);
+    }
+    if let Some(effort) = args.effort {
+        prompt = prompt.effort(effort);
+    }
+    if let Some(url) = &args.base_url {
+        prompt = prompt.base_url(url);
+    }
+    execute(&args, &task, prompt, &mut interrupts, printer).await
+}
+
+async fn execute(
+    args: &AgentRun,
+    task: &Task,
+    prompt: Prompt,
+    interrupts: &mut Interrupts,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
+    let transcript = if args.json {
+        Transcript::json(printer)
+    } else {
+        Transcript::text(printer)
+    };
+    let mut execution = std::pin::pin!(task.execute(prompt, |event| transcript.event(event)));
+    let (result, signal) = tokio::select! {
+        result = &mut execution => (result?, None),
+        number = interrupts.next() => {
+            let (_, result) = tokio::join!(task.stop(), &mut execution);
+            (result?, Some(number))
+        }
+    };
+    transcript.result(task.execution_context_id(), &result);
+    Ok(match signal {
+        Some(number) => Exit::Signal(number),
+        None => exit(result.outcome),
+    })
+}
+
+/// What `cordon agent --help` says of the codes.
+fn exit(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Success => Exit::Command(0),
+        Outcome::ContainerFailed | Outcome::Stopped => Exit::Command(1),
+        Outcome::Timeout => Exit::TimedOut,
+        Outcome::PromptTooLong => Exit::Command(10),
+        Outcome::SessionCorrupted => Exit::Command(11),
+        Outcome::RateLimited { .. } => Exit::Command(12),
+        Outcome::Overloaded => Exit::Command(13),
+        Outcome::AuthFailed => Exit::Command(14),
+        Outcome::OutOfMemory => Exit::Command(15),
+        Outcome::BudgetExceeded => Exit::Command(16),
+    }
+}
+
+fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
+    let container = &args.container;
+    let context = match &args.context {
+        Some(context) => context.clone(),
+        None => context_of_directory()?,
+    };
+    let directory = contexts()?.join(context.as_str());
+    let prepared =
+        prepare_secrets(keys(args.agent)?, Vec::new()).map_err(cordon::SandboxError::from)?;
+    let mut allowlist = surroundings::allowlist(container)?;
+    for host in args.agent.api_hosts() {
+        allowlist.allow_host(host)?;
+    }
+    let mut env = surroundings::variables(container, printer);
+    env.extend(prepared.env);
+    let mut limits = surroundings::limits(container);
+    let defaults = TaskSpec::new(args.agent, context, "", &directory);
+    limits.timeout = limits.timeout.or(defaults.limits.timeout);
+    Ok(TaskSpec {
+        mounts: surroundings::mounts(&container.mount)?,
+        env,
+        network_log_dir: Some(directory),
+        network: Network::Sandboxed(NetworkSandbox {
+            allowlist,
+            replacements: prepared.replacements,
+        }),
+        limits,
+        budget: Budget {
+            max_cost_usd: args.max_cost_usd,
+            max_turns: args.max_turns,
+        },
+        user: container.user.clone(),
+        agent_binary: args.agent_binary.clone(),
+        on_network: Some(if container.network_log_live {
+            printer.network()
+        } else {
+            printer.refusals()
+        }),
+        ..defaults
+    })
+}
+
+/// The agent's own keys, from the caller's environment; the container sees look-alikes.
+fn keys(agent: Agent) -> anyhow::Result<Vec<MaskedSecret>> {
+    let mut keys = Vec::new();
+    for credential in agent.credentials() {
+        let Ok(value) = env::var(credential.variable) else {
+            continue;
+        };
+        let scopes = credential
+            .hosts
+            .iter()
+            .map(|host| cordon::HostPattern::parse(host));
+        keys.push(MaskedSecret::new(
+            credential.variable,
+            Secret::new(value),
+            scopes.collect::<Result<_, _>>()?,
+            vec![cordon::NamePattern::new(credential.header)],
+        ));
+    }
+    if keys.is_empty() {
+        let names: Vec<_> = agent
+            .credentials()
+            .iter()
+            .map(|credential| credential.variable)
+            .collect();
+        let message = format!("no key for {agent} in the environment");
+        return Err(Hinted::new(message, format!("set {}", names.join(" or "))).into());
+    }
+    Ok(keys)
+}
+
+fn prompt(args: &AgentRun) -> anyhow::Result<String> {
+    if let Some(text) = &args.prompt {
+        return Ok(text.clone());
+    }
+    if std::io::stdin().is_terminal() {
+        return Err(
+            Hinted::new("no prompt", "give one with --prompt, or on standard input").into(),
+        );
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .context("cannot read the prompt from standard input")?;
+    Ok(text)
+}
+
+fn resume(args: &AgentRun, task: &Task) -> anyhow::Result<Option<String>> {
+    if !args.resume {
+        return Ok(None);
+    }
+    let found = task
+        .session_store()
+        .session_id_for_resume()
+        .map_err(cordon::SandboxError::from)?;
+    if found.is_none() {
+        let message = format!(
+            "context {} has no session to go on with",
+            task.execution_context_id()
+        );
+        return Err(Hinted::new(message, "leave --continue out to begin one").into());
+    }
+    Ok(found)
+}
+
+/// A context that belongs to the current directory.
+fn context_of_directory() -> anyhow::Result<ContextId> {
+    let here = env::current_dir().context("cannot tell the current directory")?;
+    let mut hash = DefaultHasher::new();
+    here.hash(&mut hash);
+    let name: String = here
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(40)
+        .collect();
+    Ok(format!("{name}-{:08x}", hash.finish() as u32)
+        .trim_start_matches('-')
+        .parse()?)
+}
+
+/// Where contexts are kept.
+fn contexts() -> anyhow::Result<PathBuf> {
+    let directory = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state = directory("XDG_STATE_HOME")
+        .or_else(|| directory("HOME").map(|home| home.join(".local/state")));
+    let state = state.context("neither XDG_STATE_HOME nor HOME is set")?;
+    Ok(state.join("cordon/contexts"))
+}

@@ -1,0 +1,196 @@
+//! What every run in a container shares: its image, what it sees, what it may reach.
+
+use std::{
+    env, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context;
+use cordon::{
+    Allowlist, Entrypoint, MaxImageAge, Mount, Pull, Recipe, ResourceLimits, Sandbox,
+    SandboxConfig, SandboxError, StartLimit, Upstream,
+};
+
+use crate::{
+    args::{Container, MountArg},
+    commands::interrupts::Interrupts,
+    exit::Exit,
+    printer::{Hinted, Printer},
+};
+
+/// A sandbox that has been started, and the image to run in.
+pub(crate) struct Ready {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) image: String,
+}
+
+/// Starts a sandbox and sees to the image; a signal on the way ends it all, as nothing runs yet.
+pub(crate) async fn prepare(
+    args: &Container,
+    interrupts: &mut Interrupts,
+    printer: &Printer,
+) -> anyhow::Result<Result<Ready, Exit>> {
+    let recipe = recipe(args)?;
+    let sandbox = Sandbox::new(config(args, printer)?);
+    let work = async {
+        sandbox.startup().await?;
+        match recipe {
+            None => Ok(args.image.clone().unwrap_or_default()),
+            Some(recipe) => {
+                let entrypoint = Entrypoint::passthrough();
+                sandbox
+                    .ensure_image(&recipe, &entrypoint, |progress| printer.build(progress))
+                    .await
+            }
+        }
+    };
+    let image = tokio::select! {
+        image = work => image?,
+        number = interrupts.next() => return Ok(Err(Exit::Signal(number))),
+    };
+    Ok(Ok(Ready { sandbox, image }))
+}
+
+fn config(args: &Container, printer: &Printer) -> anyhow::Result<SandboxConfig> {
+    let hours = |hours| MaxImageAge(Duration::from_secs(hours * 3600));
+    let seconds = |seconds| StartLimit(Duration::from_secs(seconds));
+    Ok(SandboxConfig {
+        engine: args.engine.clone(),
+        upstream: upstream(args)?,
+        pull: if args.no_pull {
+            Pull::Never
+        } else {
+            Pull::Missing
+        },
+        start_limit: args.start_limit.map_or_else(StartLimit::default, seconds),
+        max_image_age: args.max_image_age.map_or_else(MaxImageAge::default, hours),
+        on_notice: Some(printer.notices()),
+        ..SandboxConfig::default()
+    })
+}
+
+pub(crate) fn limits(args: &Container) -> ResourceLimits {
+    ResourceLimits {
+        timeout: args.timeout.map(Duration::from_secs),
+        memory: args.memory,
+        cpus: args.cpus,
+        pids: args.pids,
+    }
+}
+
+/// The recipe of the image to be built; `None` where an image is named.
+pub(crate) fn recipe(args: &Container) -> anyhow::Result<Option<Recipe>> {
+    let named = args.image.as_ref().is_some_and(|image| !image.is_empty());
+    let dockerfile = match &args.dockerfile {
+        Some(path) => path.as_path(),
+        None if named => return Ok(None),
+        None if Path::new(DEFAULT_DOCKERFILE).exists() => Path::new(DEFAULT_DOCKERFILE),
+        None => {
+            let hint =
+                format!("name one with --image or in CORDON_IMAGE, or write {DEFAULT_DOCKERFILE}");
+            return Err(Hinted::new("no image to run in", hint).into());
+        }
+    };
+    let context = match (&args.context_dir, dockerfile.parent()) {
+        (Some(directory), _) => directory.as_path(),
+        (None, Some(parent)) if parent != Path::new("") => parent,
+        (None, _) => Path::new("."),
+    };
+    let recipe = Recipe::read(dockerfile, context).map_err(SandboxError::from)?;
+    Ok(Some(recipe))
+}
+
+/// The mounts that were asked for, and the current directory at `/workspace` unless something else is
+/// to be there.
+pub(crate) fn mounts(asked: &[MountArg]) -> anyhow::Result<Vec<Mount>> {
+    let mut mounts = Vec::new();
+    if !asked
+        .iter()
+        .any(|mount| mount.target.trim_end_matches('/') == WORKSPACE)
+    {
+        let here = env::current_dir().context("cannot tell the current directory")?;
+        let home = env::var_os("HOME").map(PathBuf::from);
+        if here == Path::new("/") || home.as_deref() == Some(&here) {
+            let what = format!(
+                "{} as a whole would be the command's workspace",
+                here.display()
+            );
+            let hint = format!(
+                "change into a project, or say `--mount {}:{WORKSPACE}` if you mean it",
+                here.display()
+            );
+            return Err(Hinted::new(what, hint).into());
+        }
+        mounts.push(Mount::read_write(here, WORKSPACE));
+    }
+    mounts.extend(asked.iter().map(|mount| Mount {
+        host_path: mount.source.clone(),
+        container_path: mount.target.clone(),
+        read_only: mount.read_only,
+    }));
+    Ok(mounts)
+}
+
+pub(crate) fn variables(args: &Container, printer: &Printer) -> Vec<(String, String)> {
+    let given = args
+        .env
+        .iter()
+        .map(|variable| (variable.name.clone(), variable.value.clone()));
+    let passed = args
+        .pass_env
+        .iter()
+        .filter_map(|name| match env::var(name) {
+            Ok(value) => Some((name.clone(), value)),
+            Err(_) => {
+                printer.warning(format_args!(
+                    "{name} is not set here, so the command does not get it"
+                ));
+                None
+            }
+        });
+    given.chain(passed).collect()
+}
+
+/// The allowlist of the file and of the flags together; without either, nothing is allowed.
+pub(crate) fn allowlist(args: &Container) -> anyhow::Result<Allowlist> {
+    let (path, must_exist) = match &args.allowlist {
+        Some(path) => (path.as_path(), true),
+        None => (Path::new(DEFAULT_ALLOWLIST), false),
+    };
+    let mut allowlist = match fs::read_to_string(path) {
+        Ok(text) => Allowlist::from_yaml(&text).map_err(|error| {
+            Hinted::new(format!("{}", error.in_file(path.display())), error.hint())
+        })?,
+        Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => Allowlist::default(),
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("cannot read the allowlist {}", path.display()));
+        }
+    };
+    for host in &args.allow {
+        allowlist
+            .allow_host(host)
+            .with_context(|| format!("cannot allow `{host}`"))?;
+    }
+    Ok(allowlist)
+}
+
+pub(crate) fn upstream(args: &Container) -> anyhow::Result<Upstream> {
+    let extra_roots = match &args.upstream_ca {
+        Some(path) => cordon::read_ca_bundle(path)?,
+        None => Vec::new(),
+    };
+    Ok(Upstream {
+        dns_servers: args.upstream_dns.clone(),
+        extra_roots,
+        ..Upstream::default()
+    })
+}
+
+const WORKSPACE: &str = "/workspace";
+
+const DEFAULT_DOCKERFILE: &str = ".cordon/container/Dockerfile";
+
+const DEFAULT_ALLOWLIST: &str = ".cordon/network-allowlist.yaml";

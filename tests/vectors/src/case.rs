@@ -158,6 +158,14 @@ pub(crate) enum Unreadable {
     Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    #[error("no answer came in time")]
+    Silence,
+    #[error(transparent)]
+    Allowlist(#[from] cordon_policy::AllowlistError),
+    #[error(transparent)]
+    Certificate(#[from] rcgen::Error),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
     #[error(transparent)]
     Host(#[from] cordon_policy::InvalidHost),
     #[error(transparent)]

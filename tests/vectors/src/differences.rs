@@ -8,9 +8,10 @@ use crate::case::{Case, Check, Unreadable};
 /// The entries of `differences.json`.
 pub(crate) struct Differences(Vec<Difference>);
 
-/// Cases of one file whose answer differs: those with this id, or all with this answer for this cause.
+/// Cases of one kind, or of kinds with like names, whose answer differs: the one with this id, or all with this answer
+/// for this cause.
 struct Difference {
-    file: String,
+    file: Glob,
     id: Option<String>,
     got: Option<Value>,
     because: Option<Glob>,
@@ -33,7 +34,7 @@ impl Differences {
     /// Why the answer to a case differs from what the case expects.
     pub(crate) fn reason(&self, file: &str, id: &str, check: &Check) -> Option<&str> {
         let applies = |difference: &&Difference| {
-            difference.file == file
+            difference.file.matches(file)
                 && difference.id.as_ref().is_none_or(|known| known == id)
                 && difference
                     .got
@@ -51,10 +52,10 @@ impl Differences {
     }
 
     #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Glob, &str)> {
         self.0
             .iter()
-            .map(|difference| (difference.file.as_str(), difference.reason.as_str()))
+            .map(|difference| (&difference.file, difference.reason.as_str()))
     }
 }
 
@@ -69,7 +70,7 @@ fn difference(entry: Value) -> Result<Difference, Unreadable> {
     let mut entry = Case::new(Value::Object(fields))?;
     let text = |value: Value| value.as_str().map(str::to_owned);
     let difference = Difference {
-        file: entry.text("file")?,
+        file: Glob::new(&entry.text("file")?),
         id: Some(entry.id().to_owned()).filter(|id| id != "*"),
         got: entry.optional("got"),
         because: entry

@@ -9,12 +9,14 @@ mod claude_extract;
 mod claude_output;
 mod dns;
 mod event_log;
+mod flow;
 mod glob;
 mod image;
 mod image_build;
 mod log_lines;
 mod network_log;
 mod prepare_secrets;
+mod real_proxy;
 mod replacements;
 mod secrets_replace;
 mod session_store;
@@ -36,6 +38,12 @@ impl Kind {
     /// The kind of the file with this name, without its ending.
     pub(crate) fn of(name: &str) -> Option<Self> {
         KINDS.iter().find(|kind| kind.name == name).copied()
+    }
+
+    /// The names of all kinds.
+    #[cfg(test)]
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        KINDS.iter().map(|kind| kind.name)
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -110,6 +118,14 @@ const KINDS: &[Kind] = &[
         check: prepare_secrets::check,
     },
     Kind {
+        name: "proxy_flow",
+        check: flow::check,
+    },
+    Kind {
+        name: "real_proxy",
+        check: real_proxy::check,
+    },
+    Kind {
         name: "secrets_replace",
         check: secrets_replace::check,
     },
@@ -128,6 +144,10 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "sigv4_chunked",
         check: sigv4_chunked::check,
+    },
+    Kind {
+        name: "sigv4_flow",
+        check: flow::check,
     },
     Kind {
         name: "surrogate",

@@ -8,6 +8,7 @@ mod case;
 mod differences;
 mod kinds;
 mod report;
+mod world;
 
 use std::{
     fs,

@@ -127,6 +127,31 @@ fn unsafe_code_stands_in_the_door_only() {
     }
 }
 
+#[test]
+fn every_test_that_security_md_names_exists() {
+    let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
+    let rows = text
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains('`'));
+    let tests: String = ["crates", "tests"]
+        .iter()
+        .flat_map(|directory| sources_and_tests(&root().join(directory)))
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    let mut count = 0;
+    for row in rows {
+        let names = row.rsplit('|').nth(1).unwrap();
+        for name in names.split('`').skip(1).step_by(2) {
+            assert!(
+                tests.contains(&format!("fn {name}(")),
+                "there is no test `{name}`"
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 30, "SECURITY.md names {count} tests only");
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -135,15 +160,23 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
+/// What ships: tests may act, whatever crate they judge.
 fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut found = sources_and_tests(directory);
+    found.retain(|path| {
+        let tests = |part: &std::ffi::OsStr| part == "tests.rs" || part == "tests";
+        !path.strip_prefix(directory).unwrap().iter().any(tests)
+    });
+    found
+}
+
+fn sources_and_tests(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs")
-            && path.file_name().is_some_and(|name| name != "tests.rs")
-        {
+            found.extend(sources_and_tests(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
     }

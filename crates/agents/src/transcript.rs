@@ -298,3 +298,57 @@ const MAX_TEXT_BYTES: usize = crate::MAX_LINE_BYTES;
 
 /// Enough for the lines of a summary, and to find a phrase in.
 const TAIL_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn piece(text: &str) -> StreamEvent {
+        let line = json!({"type": "message", "role": "assistant", "content": text, "delta": true});
+        StreamEvent::parse(Agent::Gemini, &line.to_string()).unwrap()
+    }
+
+    #[test]
+    fn pieces_become_one_text_until_a_tool_comes_between() {
+        let mut transcript = Transcript::new(Agent::Gemini);
+        let tool = json!({"type": "tool_use", "tool_name": "ls", "tool_id": "1"});
+        let tool = StreamEvent::parse(Agent::Gemini, &tool.to_string()).unwrap();
+        for event in [
+            piece("Let me "),
+            piece("look."),
+            tool,
+            piece("It is "),
+            piece("empty."),
+        ] {
+            transcript.push_event(&event);
+        }
+        assert_eq!(transcript.response_text(), "It is empty.");
+        assert_eq!(
+            transcript.error_summary().as_deref(),
+            Some("Let me look.\nIt is empty.")
+        );
+    }
+
+    #[test]
+    fn its_size_does_not_depend_on_how_long_the_run_is() {
+        let mut transcript = Transcript::new(Agent::Gemini);
+        let long = "é".repeat(500_000);
+        for _ in 0..40 {
+            transcript.push_event(&piece(&long));
+            transcript.push(&Output::Plain(long.clone()));
+        }
+        assert!(transcript.response_text().len() <= MAX_TEXT_BYTES);
+        assert!(transcript.said.0.len() <= 2 * TAIL_BYTES);
+        assert!(transcript.plain().len() <= 2 * TAIL_BYTES);
+        assert!(transcript.error_summary().unwrap().len() <= TAIL_BYTES);
+
+        let mut transcript = Transcript::new(Agent::Claude);
+        for _ in 0..40 {
+            let result = json!({"type": "result", "result": long}).to_string();
+            transcript.push_event(&StreamEvent::parse(Agent::Claude, &result).unwrap());
+        }
+        assert!(transcript.response_text().len() <= MAX_TEXT_BYTES);
+    }
+}

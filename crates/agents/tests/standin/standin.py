@@ -30,6 +30,7 @@ request (method, host, path, credential, scenario, status), for tests to see wha
 """
 
 import argparse
+import itertools
 import json
 import re
 import socket
@@ -318,10 +319,11 @@ def halves(text):
     return text[:middle], text[middle:]
 
 
-def unique(prefix, counter=[0], lock=threading.Lock()):
-    with lock:
-        counter[0] += 1
-        return f"{prefix}_{counter[0]:06}"
+def unique(prefix):
+    return f"{prefix}_{next(NUMBERS):06}"
+
+
+NUMBERS = itertools.count(1)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -385,7 +387,7 @@ class Handler(BaseHTTPRequestHandler):
         if step in ("too-long", "bad-key") or step.isdigit():
             status, body = api.error(step, script)
             self.record(path, script, status)
-            extra = {"retry-after": line(script.prompt, "retry-after") or "1"} if status == 429 else {}
+            extra = [("retry-after", line(script.prompt, "retry-after") or "1")] if status == 429 else []
             return self.answer(status, body, extra)
         self.record(path, script, 200)
         call = api.call(script) if step in ("tool", "subagent") else None
@@ -428,12 +430,12 @@ class Handler(BaseHTTPRequestHandler):
         while self.connection.recv(1024):
             pass
 
-    def answer(self, status, body, extra={}):
+    def answer(self, status, body, extra=()):
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))
-        for name, value in extra.items():
+        for name, value in extra:
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

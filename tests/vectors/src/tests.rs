@@ -106,6 +106,17 @@ fn what_is_not_known_fails() {
 }
 
 #[test]
+fn every_kind_has_samples_that_pass() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    for name in Kind::names() {
+        let mut out = Vec::new();
+        let passed = run(&[samples.join(name).with_extension("json")], &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(passed && !out.contains("skipped"), "{name}: {out}");
+    }
+}
+
+#[test]
 fn bytes_have_three_spellings() {
     let read = |text: &str| case::bytes(&serde_json::from_str(text).unwrap());
     assert_eq!(read(r#"{"utf8": "aé"}"#), Some("aé".into()));

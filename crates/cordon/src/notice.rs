@@ -24,6 +24,11 @@ pub enum Notice {
         /// Which limits.
         limits: Vec<&'static str>,
     },
+    /// The host does not let the engine give containers as many open files as it would by itself.
+    OpenFilesLowered {
+        /// How many they get.
+        to: u64,
+    },
     /// SELinux keeps containers from the door; its separation is off for this container.
     SelinuxOff,
     /// Things that dead owners left were removed.
@@ -71,9 +76,10 @@ impl Notice {
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Self::RuntimeReplaced { .. } | Self::LeftoversRemoved { .. } | Self::Pulling { .. } => {
-                Level::Info
-            }
+            Self::RuntimeReplaced { .. }
+            | Self::OpenFilesLowered { .. }
+            | Self::LeftoversRemoved { .. }
+            | Self::Pulling { .. } => Level::Info,
             Self::LimitsIgnored { .. }
             | Self::SelinuxOff
             | Self::LeftoversKept { .. }
@@ -99,6 +105,12 @@ impl fmt::Display for Notice {
                 "{engine} cannot enforce {} here: limits without root need version 2 of the control groups",
                 limits.join(", ")
             ),
+            Self::OpenFilesLowered { to } => {
+                write!(
+                    f,
+                    "containers get {to} open files at most: this host does not allow more"
+                )
+            }
             Self::SelinuxOff => f.write_str(
                 "SELinux's separation is off for this container, because it closes the door",
             ),

@@ -68,6 +68,11 @@ impl<'a> Plan<'a> {
                 limits,
             });
         }
+        for limit in engine.facts().rlimits() {
+            if limit.name == "nofile" && limit.hard < ENGINES_OPEN_FILES {
+                shared.notice(&Notice::OpenFilesLowered { to: limit.hard });
+            }
+        }
         if engine.facts().selinux {
             shared.notice(&Notice::SelinuxOff);
         }
@@ -610,6 +615,9 @@ const INIT: &str = "/.cordon/init";
 /// What root in the container keeps, so that package managers and build tools work: files of other
 /// users, and becoming another user. Nothing that reaches beyond the container's own files.
 const CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
+
+/// What engines give where the host lets them.
+const ENGINES_OPEN_FILES: u64 = 1_048_576;
 
 /// How long a command has between `SIGTERM` and `SIGKILL`.
 const GRACE: Duration = Duration::from_secs(5);

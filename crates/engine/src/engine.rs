@@ -91,6 +91,16 @@ impl Engine {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) fn assumed(kind: Kind, facts: Facts) -> Self {
+        Self {
+            kind,
+            program: kind.program().into(),
+            facts,
+            cache: PathBuf::new(),
+        }
+    }
+
     /// Asks the engine again and replaces what was remembered.
     ///
     /// # Errors

@@ -139,6 +139,21 @@ impl Facts {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn assumed() -> Self {
+        Self {
+            schema: SCHEMA,
+            version: "1".into(),
+            rootless: false,
+            local: true,
+            default_runtime: "runc".into(),
+            runtime: None,
+            cgroups: CgroupVersion::V2,
+            limits: true,
+            selinux: false,
+        }
+    }
+
     /// Limits of open files and processes that this host lets a container have.
     ///
     /// An engine's own defaults are above what a process without `CAP_SYS_RESOURCE` may set, and the
@@ -291,3 +306,78 @@ const NOFILE_MAX: u64 = 1_048_576;
 
 /// The kernel's own default, where it does not say.
 const PID_MAX: u64 = 32_768;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn podman_says_what_it_is() {
+        let info = r#"{"host": {"cgroupVersion": "v1", "cgroupControllers": [], "ociRuntime": {"name": "crun"},
+            "security": {"rootless": true, "selinuxEnabled": false}, "serviceIsRemote": false},
+            "version": {"Version": "4.3.1"}}"#;
+        let facts = Facts::from_podman(&serde_json::from_str(info).unwrap());
+        assert_eq!(
+            (facts.rootless, facts.local, facts.limits),
+            (true, true, false)
+        );
+        assert_eq!(facts.default_runtime, "crun");
+    }
+
+    #[test]
+    fn podman_without_root_limits_what_it_was_given_controllers_for() {
+        let info = |controllers: &str| {
+            let info = format!(
+                r#"{{"host": {{"cgroupVersion": "v2", "cgroupControllers": [{controllers}], "ociRuntime": {{"name": "crun"}},
+                "security": {{"rootless": true}}}}, "version": {{"Version": "5.0"}}}}"#
+            );
+            Facts::from_podman(&serde_json::from_str(&info).unwrap())
+        };
+        assert!(info(r#""cpu", "memory", "pids""#).limits);
+        assert!(!info(r#""cpu""#).limits);
+    }
+
+    #[test]
+    fn docker_in_a_virtual_machine_is_not_local() {
+        let kernel = rustix::system::uname();
+        let here = kernel.release().to_str().unwrap();
+        let local = |system: &str, kernel: &str| {
+            let info = format!(
+                r#"{{"ServerVersion": "27", "OperatingSystem": "{system}", "KernelVersion": "{kernel}"}}"#
+            );
+            Facts::from_docker(&serde_json::from_str(&info).unwrap()).local
+        };
+        assert!(local("Debian GNU/Linux 12", here));
+        assert!(!local("Docker Desktop", here));
+        assert!(!local("Debian GNU/Linux 12", "5.15.0-linuxkit"));
+    }
+
+    #[test]
+    fn a_record_is_found_again_until_the_program_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("podman");
+        fs::write(&program, "one").unwrap();
+        let facts = Facts::assumed();
+        facts.remember(Kind::Podman, &program, directory.path());
+        assert_eq!(
+            Facts::recall(Kind::Podman, &program, directory.path()),
+            Some(facts)
+        );
+        assert_eq!(
+            Facts::recall(Kind::Docker, &program, directory.path()),
+            None
+        );
+        fs::write(&program, "another").unwrap();
+        assert_eq!(
+            Facts::recall(Kind::Podman, &program, directory.path()),
+            None
+        );
+    }
+
+    #[test]
+    fn limits_are_never_above_what_this_process_may_have() {
+        for limit in Facts::assumed().rlimits() {
+            assert!(limit.soft <= limit.hard);
+        }
+    }
+}

@@ -322,3 +322,97 @@ impl Arguments {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Facts;
+
+    fn arguments(kind: Kind, spec: &ContainerSpec) -> String {
+        let engine = Engine::assumed(kind, Facts::assumed());
+        let words = spec.arguments(&engine).unwrap();
+        let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn a_spec_of_nothing_is_the_image_and_never_pulls() {
+        let spec = ContainerSpec::new("image");
+        assert_eq!(arguments(Kind::Docker, &spec), "--pull=never image");
+        assert_eq!(
+            arguments(Kind::Podman, &spec),
+            "--pull=never --http-proxy=false image"
+        );
+    }
+
+    #[test]
+    fn a_read_only_root_gets_no_writable_places_from_podman() {
+        let spec = ContainerSpec {
+            read_only: true,
+            ..ContainerSpec::new("image")
+        };
+        assert!(arguments(Kind::Podman, &spec).contains("--read-only-tmpfs=false"));
+    }
+
+    #[test]
+    fn memory_is_never_extended_by_swap() {
+        let spec = ContainerSpec {
+            limits: Limits {
+                memory: Some(64 << 20),
+                ..Limits::default()
+            },
+            ..ContainerSpec::new("image")
+        };
+        assert!(
+            arguments(Kind::Docker, &spec).contains("--memory 67108864b --memory-swap 67108864b")
+        );
+    }
+
+    #[test]
+    fn values_of_variables_are_no_arguments() {
+        let spec = ContainerSpec {
+            environment: vec![("TOKEN".into(), "value".into())],
+            ..ContainerSpec::new("image")
+        };
+        let words = arguments(Kind::Docker, &spec);
+        assert!(words.contains("--env TOKEN image") && !words.contains("value"));
+    }
+
+    #[test]
+    fn variables_of_the_client_are_refused() {
+        let engine = Engine::assumed(Kind::Docker, Facts::assumed());
+        for name in [
+            "PATH",
+            "DOCKER_HOST",
+            "LD_PRELOAD",
+            "https_proxy",
+            "GODEBUG",
+            "XDG_RUNTIME_DIR",
+        ] {
+            let spec = ContainerSpec {
+                environment: vec![(name.into(), "value".into())],
+                ..ContainerSpec::new("image")
+            };
+            assert!(
+                matches!(spec.arguments(&engine), Err(Error::Variable { .. })),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_is_written_in_the_form_that_can_hold_it() {
+        let mount = |source: &str| ContainerSpec {
+            mounts: vec![Mount::read_only(source, "/data")],
+            ..ContainerSpec::new("image")
+        };
+        let words = |source: &str| arguments(Kind::Docker, &mount(source));
+        assert!(words("/a:b").contains("--mount type=bind,source=/a:b,target=/data,readonly"));
+        assert!(words("/a,b").contains("--volume /a,b:/data:ro"));
+        let engine = Engine::assumed(Kind::Docker, Facts::assumed());
+        assert!(matches!(
+            mount("/a:b,c").arguments(&engine),
+            Err(Error::MountPath { .. })
+        ));
+    }
+}

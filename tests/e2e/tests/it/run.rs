@@ -1,6 +1,6 @@
 //! What the program promises about running a command: its streams, its code, its surroundings.
 
-use std::{fs, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
 use crate::setup::{BUSYBOX, DEBIAN, Run, SCRATCH, Setup, cordon, on_every_engine};
 
@@ -144,6 +144,63 @@ on_every_engine! {
     fn a_debian_image_runs(setup) {
         let ended = Run::new(setup).image(DEBIAN).sh("cat /etc/debian_version").succeed();
         assert!(ended.stdout.starts_with("12"), "{ended:?}");
+    }
+}
+
+/// As crun is on hosts with hybrid control groups: it is there, and cannot start anything.
+#[test]
+fn a_runtime_that_cannot_start_is_replaced_and_that_is_said() {
+    let run = Run::new(Setup::Podman).flags(["--verbose"]).sh("echo ran");
+    let broken = run.path("broken");
+    fs::write(
+        &broken,
+        "#!/bin/sh\necho 'broken: cgroups in hybrid mode not supported' >&2\nexit 1\n",
+    )
+    .unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = run.path("containers.conf");
+    let text = format!(
+        "[engine]\nruntime = \"broken\"\n[engine.runtimes]\nbroken = [{broken:?}]\nrunc = [\"/usr/sbin/runc\", \"/usr/bin/runc\"]\n"
+    );
+    fs::write(&settings, text).unwrap();
+    let run = run.env("CONTAINERS_CONF", settings.to_str().unwrap());
+    let ended = run.succeed();
+    assert_eq!(ended.stdout, "ran\n", "{ended:?}");
+    assert!(
+        ended.stderr.contains("broken cannot start containers here"),
+        "{ended:?}"
+    );
+    let again = run.succeed();
+    assert!(
+        !again.stderr.contains("broken cannot start"),
+        "it is remembered: {again:?}"
+    );
+}
+
+#[test]
+fn an_image_is_built_from_a_dockerfile_and_found_again() {
+    for setup in [Setup::Podman, Setup::Rootless, Setup::Docker] {
+        let run = Run::new(setup)
+            .env("CORDON_IMAGE", "")
+            .command(["cat", "/etc/made"]);
+        fs::create_dir_all(run.path(".cordon/container/sub")).unwrap();
+        let dockerfile =
+            format!("FROM {BUSYBOX}\nCOPY sub/made /etc/made\nRUN echo built >> /etc/made\n");
+        fs::write(run.path(".cordon/container/Dockerfile"), dockerfile).unwrap();
+        fs::write(
+            run.path(".cordon/container/sub/made"),
+            format!("{}\n", std::process::id()),
+        )
+        .unwrap();
+        let first = run.succeed();
+        assert_eq!(
+            first.stdout,
+            format!("{}\nbuilt\n", std::process::id()),
+            "{first:?}"
+        );
+        assert!(first.stderr.contains("building cordon"), "{first:?}");
+        let second = run.succeed();
+        assert!(!second.stderr.contains("building"), "{second:?}");
     }
 }
 

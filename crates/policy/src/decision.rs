@@ -195,7 +195,9 @@ impl Denial {
         match self {
             Self::HostNotListed { host } => format!("add `{host}` to `domains` in the allowlist"),
             Self::PathNotListed { host, path } => {
-                format!("add `{{host: {host}, path: {path}}}` to `url_prefixes` in the allowlist")
+                format!(
+                    "add `{{host: {host:?}, path: {path:?}}}` to `url_prefixes` in the allowlist"
+                )
             }
             Self::QueryNotListed { path, .. } => {
                 format!("end the path of the entry with `*` to allow queries: `{path}*`")

@@ -135,6 +135,19 @@ url_prefixes:
 }
 
 #[test]
+fn what_a_hint_says_to_write_allows_the_request() {
+    let request = "GET https://h.test/a:b,{c}%22";
+    let denied = denial(
+        &allowlist("url_prefixes: [{host: h.test, path: /x}]"),
+        request,
+    );
+    let hint = denied.hint();
+    let entry = hint.split('`').nth(1).unwrap();
+    let list = allowlist(&format!("url_prefixes: [{entry}]"));
+    assert_eq!(verdict(&list, request), "url_prefixes[0]", "{hint}");
+}
+
+#[test]
 fn an_allowed_host_is_reachable_on_its_own_ports_only() {
     let list = allowlist("domains: [h.test]");
     for (request, expected) in [

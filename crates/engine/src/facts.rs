@@ -100,7 +100,10 @@ impl Facts {
             version: info.version.version.clone(),
             rootless: host.security.rootless,
             local: !host.service_is_remote,
-            default_runtime: host.oci_runtime.name.clone(),
+            default_runtime: match &host.oci_runtime {
+                Some(runtime) => runtime.name.clone(),
+                None => "the default runtime".to_owned(),
+            },
             runtime: None,
             cgroups,
             // Without root, only the newer control groups can be handed to a user, and then only the
@@ -250,7 +253,8 @@ struct PodmanHost {
     cgroup_version: String,
     #[serde(default)]
     cgroup_controllers: Vec<String>,
-    oci_runtime: PodmanRuntime,
+    /// Null where the runtime that is configured does not answer.
+    oci_runtime: Option<PodmanRuntime>,
     security: PodmanSecurity,
     #[serde(default)]
     service_is_remote: bool,

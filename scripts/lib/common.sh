@@ -10,7 +10,8 @@ DEMO_IMAGE=localhost/cordon-demo:1
 BUSYBOX_IMAGE=localhost/cordon-test-busybox:1
 SCRATCH_IMAGE=localhost/cordon-test-scratch:1
 DEBIAN_IMAGE=localhost/cordon-test-debian:1
-export ROOT CACHE TEST_USER DEMO_IMAGE BUSYBOX_IMAGE SCRATCH_IMAGE DEBIAN_IMAGE
+AGENTS_IMAGE=localhost/cordon-test-agents:1
+export ROOT CACHE TEST_USER DEMO_IMAGE BUSYBOX_IMAGE SCRATCH_IMAGE DEBIAN_IMAGE AGENTS_IMAGE
 
 say() { printf '%s\n' "setup: $*" >&2; }
 

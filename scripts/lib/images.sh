@@ -26,6 +26,10 @@ have_images() {
 
 import_image() {
   local store=$1 image=$2 archive shell='["/bin/sh"]'
+  if [ "$image" = "$AGENTS_IMAGE" ]; then
+    add_agents "$store"
+    return
+  fi
   archive=$(archive_of "$image")
   [ -f "$archive" ] || make_archive "$image" "$archive"
   [ "$image" != "$SCRATCH_IMAGE" ] || shell='["/probe"]'
@@ -57,6 +61,7 @@ make_archive() (
       ;;
     "$SCRATCH_IMAGE") scratch_tree "$tree" ;;
     "$DEBIAN_IMAGE") debian_tree "$tree" ;;
+    "$AGENTS_IMAGE") agents_tree "$tree" ;;
     *) die "no recipe for $image" ;;
   esac
   # Renamed when whole, so that an interrupted run leaves no half archive behind.

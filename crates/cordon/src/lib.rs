@@ -30,6 +30,7 @@ mod config;
 mod context;
 mod directories;
 mod error;
+mod file;
 mod leftovers;
 mod limits;
 mod mount;
@@ -61,6 +62,7 @@ pub use cordon_secrets::{
 pub use cordon_session::{SessionMetadata, SessionReply, SessionStore};
 pub use directories::Directories;
 pub use error::SandboxError;
+pub use file::{FileError, FileErrorKind, FileNotice, HostEnv, PreparedEnv, Resolved, SandboxFile};
 pub use limits::{Cpus, InvalidLimit, Memory, Pids, ResourceLimits};
 pub use mount::{Mount, MountError};
 pub use notice::{Level, Notice};

@@ -1,0 +1,159 @@
+//! Responses on their way back: real values become surrogates again, and nothing else waits.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::Ordering,
+    },
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes};
+use cordon_secrets::{BodyScrubber, FrameScrubber, Scrub, ScrubError};
+use http::{HeaderMap, response::Parts};
+use http_body::Frame;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::body::Traffic;
+
+/// A response body that is being scrubbed.
+pub(crate) struct Scrubbing {
+    scrub: Scrub,
+    body: BodyScrubber,
+    trailers: Option<HeaderMap>,
+    /// No more comes from the upstream.
+    last: bool,
+    /// The scrubber knows.
+    told: bool,
+    /// Replacements of headers and trailers.
+    in_fields: u64,
+}
+
+impl Scrubbing {
+    /// Scrubs the head of a response. Gives what scrubs its body, if it has one.
+    pub(crate) fn begin(
+        scrub: Scrub,
+        parts: &mut Parts,
+        has_body: bool,
+        traffic: &Traffic,
+    ) -> Result<Option<Self>, ScrubError> {
+        let in_fields = scrub.headers(&mut parts.headers);
+        traffic.scrubbed.store(in_fields, Ordering::Relaxed);
+        if !has_body {
+            return Ok(None);
+        }
+        let body = scrub.body(parts.status, &mut parts.headers)?;
+        Ok(Some(Self { scrub, body, trailers: None, last: false, told: false, in_fields }))
+    }
+
+    /// What can be sent on without more from the upstream.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame<Bytes>>, ScrubError> {
+        if let Some(piece) = self.body.take()? {
+            return Ok(Some(Frame::data(piece)));
+        }
+        if !self.last {
+            return Ok(None);
+        }
+        if !self.told {
+            self.told = true;
+            self.body.end();
+            if let Some(piece) = self.body.take()? {
+                return Ok(Some(Frame::data(piece)));
+            }
+        }
+        Ok(self.trailers.take().map(Frame::trailers))
+    }
+
+    /// Takes a frame from the upstream, once `next` has nothing.
+    pub(crate) fn feed(&mut self, frame: Frame<Bytes>, last: bool) {
+        self.last |= last;
+        match frame.into_data().map_err(Frame::into_trailers) {
+            Ok(data) => self.body.feed(data),
+            Err(Ok(mut trailers)) => {
+                self.in_fields += self.scrub.headers(&mut trailers);
+                self.trailers = Some(trailers);
+                self.last = true;
+            }
+            // There are no other frames.
+            Err(Err(_)) => {}
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.last = true;
+    }
+
+    /// Whether the upstream has sent everything.
+    pub(crate) fn is_last(&self) -> bool {
+        self.last
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.in_fields + self.body.count()
+    }
+}
+
+/// The upstream's side of a WebSocket, whose frames are scrubbed.
+pub(crate) struct ScrubbedFrames<S> {
+    inner: S,
+    frames: FrameScrubber,
+    ready: Bytes,
+    ended: bool,
+    traffic: Arc<Traffic>,
+    /// Replacements of headers.
+    in_fields: u64,
+}
+
+impl<S> ScrubbedFrames<S> {
+    pub(crate) fn new(inner: S, scrub: &Scrub, traffic: &Arc<Traffic>) -> Self {
+        let in_fields = traffic.scrubbed.load(Ordering::Relaxed);
+        let traffic = Arc::clone(traffic);
+        Self { inner, frames: scrub.frames(), ready: Bytes::new(), ended: false, traffic, in_fields }
+    }
+
+    fn count(&self) {
+        self.traffic.scrubbed.store(self.in_fields + self.frames.count(), Ordering::Relaxed);
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ScrubbedFrames<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while this.ready.is_empty() && !this.ended {
+            let mut bytes = [0; PIECE];
+            let mut piece = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut piece))?;
+            this.ready = match piece.filled() {
+                [] => {
+                    this.ended = true;
+                    this.frames.finish()
+                }
+                read => this.frames.push(Bytes::copy_from_slice(read)).map_err(io::Error::other)?,
+            };
+            this.count();
+        }
+        let length = this.ready.len().min(buf.remaining());
+        buf.put_slice(&this.ready[..length]);
+        this.ready.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ScrubbedFrames<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+/// How much is read at a time.
+const PIECE: usize = 8 * 1024;

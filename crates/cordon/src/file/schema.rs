@@ -193,7 +193,7 @@ fn network(node: Node, place: &str) -> Result<NetworkKeys, Mistake> {
         match key.name.as_str() {
             "enabled" => network.enabled = node.boolean(&inner)?,
             "allowlist" => network.allowlist = Some(path(node, &inner)?),
-            _ => return Err(key.unknown(place, &["enabled", "allowlist"]).into()),
+            _ => return Err(key.unknown(place, NETWORK_KEYS).into()),
         }
     }
     Ok(network)
@@ -208,10 +208,7 @@ fn limits(node: Node, place: &str) -> Result<ResourceLimits, Mistake> {
             "memory" => limits.memory = Some(limit(node, &inner)?),
             "cpus" => limits.cpus = Some(limit(node, &inner)?),
             "pids" => limits.pids = Some(limit(node, &inner)?),
-            _ => {
-                let known = &["timeout", "memory", "cpus", "pids"];
-                return Err(key.unknown(place, known).into());
-            }
+            _ => return Err(key.unknown(place, LIMIT_KEYS).into()),
         }
     }
     Ok(limits)
@@ -250,10 +247,7 @@ fn sources(node: Node, place: &str) -> Result<Sources, Mistake> {
             "file" => sources.file = Some((path(node, &inner)?, at)),
             "command" => sources.command = Some((command(node, &inner)?, at)),
             "timeout" => sources.timeout = seconds(node, &inner)?,
-            _ => {
-                let known = &["environment", "file", "command", "timeout"];
-                return Err(key.unknown(place, known).into());
-            }
+            _ => return Err(key.unknown(place, SOURCE_KEYS).into()),
         }
     }
     Ok(sources)
@@ -391,7 +385,7 @@ const WHOLE: &str = "the configuration";
 
 const A_MAP: &str = "a map";
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "env",
     "pass_env",
     "masked_secrets",
@@ -401,7 +395,7 @@ const KEYS: &[&str] = &[
     "secrets",
 ];
 
-const MASKED_KEYS: &[&str] = &[
+pub(super) const MASKED_KEYS: &[&str] = &[
     "value",
     "scopes",
     "headers",
@@ -411,7 +405,7 @@ const MASKED_KEYS: &[&str] = &[
     "body",
 ];
 
-const SIGNING_KEYS: &[&str] = &[
+pub(super) const SIGNING_KEYS: &[&str] = &[
     "type",
     "access_key_id",
     "secret_access_key",
@@ -420,6 +414,12 @@ const SIGNING_KEYS: &[&str] = &[
     "allow_credential_minting",
     "allow_foreign_credentials",
 ];
+
+pub(super) const NETWORK_KEYS: &[&str] = &["enabled", "allowlist"];
+
+pub(super) const LIMIT_KEYS: &[&str] = &["timeout", "memory", "cpus", "pids"];
+
+pub(super) const SOURCE_KEYS: &[&str] = &["environment", "file", "command", "timeout"];
 
 const AWS_SIGV4: &str = "aws-sigv4";
 

@@ -1,3 +1,4 @@
+mod docs;
 mod mistakes;
 mod properties;
 mod resolve;

@@ -9,13 +9,14 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::{ServerConfig, server::Acceptor};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     time::timeout,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 
 use crate::{
     Limits,
@@ -32,7 +33,7 @@ use crate::{
 pub(crate) async fn serve(
     listener: TcpListener,
     shared: Arc<Shared>,
-    tls: TlsAcceptor,
+    tls: Arc<ServerConfig>,
     places: Arc<Semaphore>,
 ) {
     loop {
@@ -47,7 +48,10 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        let connection = Connection { shared: Arc::clone(&shared), tls: tls.clone() };
+        let connection = Connection {
+            shared: Arc::clone(&shared),
+            tls: Arc::clone(&tls),
+        };
         shared.tasks.spawn(async move {
             // A connection that fails has told so to its client or lost it.
             let _ = connection.serve(stream).await;
@@ -58,7 +62,7 @@ pub(crate) async fn serve(
 
 struct Connection {
     shared: Arc<Shared>,
-    tls: TlsAcceptor,
+    tls: Arc<ServerConfig>,
 }
 
 impl Connection {
@@ -72,30 +76,55 @@ impl Connection {
         if first[0] == TLS_HANDSHAKE {
             return self.serve_tls(stream).await;
         }
-        let arrival = Arrival { scheme: Scheme::Http, sni: None };
+        let arrival = Arrival {
+            scheme: Scheme::Http,
+            sni: None,
+        };
         let (stream, read, http2) = tell_http2(stream, limits).await?;
-        if http2 { self.serve_http2(stream, read, arrival).await } else { self.serve_http1(stream, read, arrival).await }
+        if http2 {
+            self.serve_http2(stream, read, arrival).await
+        } else {
+            self.serve_http1(stream, read, arrival).await
+        }
     }
 
     async fn serve_tls(self, stream: TcpStream) -> io::Result<()> {
-        let handshake = self.tls.accept(stream);
-        let stream = match timeout(self.shared.limits.handshake_time, handshake).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => {
-                self.record_handshake(error.to_string()).await;
-                return Err(error);
-            }
-            Err(elapsed) => {
-                self.record_handshake("it took too long".to_owned()).await;
-                return Err(elapsed.into());
-            }
+        let mut name = None;
+        let handshake = self.shake_hands(stream, &mut name);
+        let error = match timeout(self.shared.limits.handshake_time, handshake).await {
+            Ok(Ok(stream)) => return self.serve_secured(stream).await,
+            Ok(Err(error)) => error,
+            Err(_) => io::Error::new(io::ErrorKind::TimedOut, "the client took too long"),
         };
+        if let Some(slot) = self.shared.log.reserve().await {
+            slot.fill(Event::Handshake {
+                server_name: name,
+                error: error.to_string(),
+            });
+        }
+        Err(error)
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        name: &mut Option<String>,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        *name = hello.client_hello().server_name().map(str::to_owned);
+        hello.into_stream(Arc::clone(&self.tls)).await
+    }
+
+    async fn serve_secured(self, stream: TlsStream<TcpStream>) -> io::Result<()> {
         let session = stream.get_ref().1;
         // TLS has checked that the name is one; what is left to refuse are addresses in disguise.
         let sni = session.server_name().map(Host::parse).transpose();
         let sni = sni.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let http2 = session.alpn_protocol() == Some(b"h2");
-        let arrival = Arrival { scheme: Scheme::Https, sni };
+        let arrival = Arrival {
+            scheme: Scheme::Https,
+            sni,
+        };
         if http2 {
             self.serve_http2(stream, BytesMut::new(), arrival).await
         } else {
@@ -110,11 +139,17 @@ impl Connection {
         let heads = Arc::<Heads>::default();
         let front = Front::new(stream, read, Arc::clone(&heads), &self.shared.limits);
         let mut builder = http1::Builder::new();
-        builder.auto_date_header(false).max_buf_size(self.shared.limits.header_bytes.max(BUFFER));
+        builder
+            .auto_date_header(false)
+            .max_buf_size(self.shared.limits.header_bytes.max(BUFFER));
         if self.shared.limits.header_count > USUAL_FIELDS {
             builder.max_headers(self.shared.limits.header_count);
         }
-        let client = Arc::new(Client { shared: self.shared, arrival, heads });
+        let client = Arc::new(Client {
+            shared: self.shared,
+            arrival,
+            heads,
+        });
         let service = service_fn(move |request| Arc::clone(&client).serve(request));
         let connection = builder.serve_connection(TokioIo::new(front), service);
         connection.with_upgrades().await.map_err(io::Error::other)
@@ -141,7 +176,11 @@ impl Connection {
             .keep_alive_timeout(PING_TIMEOUT);
         let shared = Arc::clone(&self.shared);
         let heads = Arc::<Heads>::default();
-        let client = Arc::new(Client { shared, arrival: arrival.clone(), heads });
+        let client = Arc::new(Client {
+            shared,
+            arrival: arrival.clone(),
+            heads,
+        });
         let served = Arc::clone(&streams);
         let service = service_fn(move |request| {
             served.serve();
@@ -156,20 +195,23 @@ impl Connection {
 
     /// A stream that the HTTP/2 library turned away without asking us.
     async fn record_malformed(&self, arrival: &Arrival) {
-        let Some(slot) = self.shared.log.reserve().await else { return };
+        let Some(slot) = self.shared.log.reserve().await else {
+            return;
+        };
         let place = match &arrival.sni {
-            Some(host) => Place::Known { host: host.clone(), port: None },
+            Some(host) => Place::Known {
+                host: host.clone(),
+                port: None,
+            },
             None => Place::Raw(bytes::Bytes::new()),
         };
-        let location = Location::Url { scheme: arrival.scheme, place, target: bytes::Bytes::new() };
+        let location = Location::Url {
+            scheme: arrival.scheme,
+            place,
+            target: bytes::Bytes::new(),
+        };
         let exchange = Exchange::new(slot, bytes::Bytes::from_static(b"?"), location, None);
         exchange.refuse(&Refusal::Malformed(MalformedHead::Http2));
-    }
-
-    async fn record_handshake(&self, error: String) {
-        if let Some(slot) = self.shared.log.reserve().await {
-            slot.fill(Event::Handshake { server_name: None, error });
-        }
     }
 }
 

@@ -57,7 +57,12 @@ impl CertificateAuthority {
         let der = CertificateDer::from_pem_slice(parts.certificate_pem.as_bytes())
             .map_err(|source| Error::AuthorityPem { source })?;
         let pem = parts.certificate_pem.clone();
-        Self::assemble(Issuer::new(authority_params(validity)?, key), der, pem, validity)
+        Self::assemble(
+            Issuer::new(authority_params(validity)?, key),
+            der,
+            pem,
+            validity,
+        )
     }
 
     /// Everything another process needs to sign as this authority. Holds the key: send it over a
@@ -118,13 +123,21 @@ impl CertificateAuthority {
         let leaf_key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let pkcs8 = PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into());
         let leaf_signer = any_ecdsa_type(&pkcs8).map_err(Error::Tls)?;
-        Ok(Self { issuer, der, pem, validity, leaf_key, leaf_signer })
+        Ok(Self {
+            issuer,
+            der,
+            pem,
+            validity,
+            leaf_key,
+            leaf_signer,
+        })
     }
 }
 
 impl fmt::Debug for CertificateAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CertificateAuthority").finish_non_exhaustive()
+        f.debug_struct("CertificateAuthority")
+            .finish_non_exhaustive()
     }
 }
 
@@ -164,7 +177,10 @@ struct Validity {
 
 impl Validity {
     fn starting(now: SystemTime) -> Self {
-        Self { not_before: now - CLOCK_MARGIN, not_after: now + LIFETIME }
+        Self {
+            not_before: now - CLOCK_MARGIN,
+            not_after: now + LIFETIME,
+        }
     }
 }
 
@@ -190,7 +206,8 @@ fn random_serial() -> Result<SerialNumber, Error> {
 }
 
 fn unix_seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 const SUBJECT: &str = "Cordon sandbox CA";

@@ -21,7 +21,7 @@ use crate::{Limits, body::RequestBody, exchange::Exchange, refusal::Refusal};
 use keep::Keep;
 pub(crate) use refused::Refused;
 pub(crate) use request::{BrokenUpload, Rewriting};
-pub(crate) use scrub::{Scrubbing, ScrubbedFrames};
+pub(crate) use scrub::{ScrubbedFrames, Scrubbing};
 use sign::Signature;
 
 /// The secrets of a run as they are now.
@@ -52,7 +52,10 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     pub(crate) fn new(secrets: Secrets, limits: &Limits) -> Self {
-        Self { secrets, keep: Keep::new(limits) }
+        Self {
+            secrets,
+            keep: Keep::new(limits),
+        }
     }
 
     /// Looks for surrogates in a request that goes nowhere, since what it was meant to do matters nevertheless.
@@ -65,7 +68,11 @@ impl Credentials {
     ) -> Result<(), Refused> {
         let root = PathAndQuery::from_static("/");
         let target = target.unwrap_or(&root);
-        Ok(self.secrets.0.load().check(host, channel(scheme), headers, target)?)
+        Ok(self
+            .secrets
+            .0
+            .load()
+            .check(host, channel(scheme), headers, target)?)
     }
 
     /// Gives a request its real credentials. Also says how its response is to be scrubbed.
@@ -93,7 +100,9 @@ impl Credentials {
             scrub.ask_plain(&mut parts.headers);
         }
         let body = match signature {
-            Some(Signature::Ours(ours)) => ours.sign(&mut parts, body, &self.keep, &mut notes).await?,
+            Some(Signature::Ours(ours)) => {
+                ours.sign(&mut parts, body, &self.keep, &mut notes).await?
+            }
             Some(Signature::Foreign { .. }) => body,
             None => request::replace_body(&secrets, host, channel, &parts, body)?,
         };

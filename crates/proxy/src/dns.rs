@@ -43,7 +43,11 @@ pub fn answer(query: &[u8], address: Ipv4Addr) -> Option<Answer> {
         return None;
     }
     if header[2] & OPCODE != 0 {
-        return Some(refuse(header, ResponseCode::NotImp, DnsResult::NotImplemented));
+        return Some(refuse(
+            header,
+            ResponseCode::NotImp,
+            DnsResult::NotImplemented,
+        ));
     }
     match parse(query) {
         Some((request, question)) => reply(&request, question, address)
@@ -82,11 +86,20 @@ fn reply(request: &Message, question: Query, address: Ipv4Addr) -> Option<Answer
     message.add_query(question);
     if let Some(asked) = &request.edns {
         let mut edns = Edns::new();
-        edns.set_max_payload(UDP_PAYLOAD).set_version(0).set_dnssec_ok(asked.flags().dnssec_ok);
+        edns.set_max_payload(UDP_PAYLOAD)
+            .set_version(0)
+            .set_dnssec_ok(asked.flags().dnssec_ok);
         message.set_edns(edns);
     }
-    let record = DnsRecord { name: text(&name), record_type: record_type.into(), result };
-    Some(Answer { reply: message.to_vec().ok()?, record })
+    let record = DnsRecord {
+        name: text(&name),
+        record_type: record_type.into(),
+        result,
+    };
+    Some(Answer {
+        reply: message.to_vec().ok()?,
+        record,
+    })
 }
 
 /// A reply of a header only, with the id, the opcode and the wish for recursion of the message.
@@ -95,7 +108,11 @@ fn refuse(header: &[u8; HEADER], code: ResponseCode, result: DnsResult) -> Answe
     reply[..2].copy_from_slice(&header[..2]);
     reply[2] = QR | header[2] & (OPCODE | RD);
     reply[3] = RA | code.low();
-    let record = DnsRecord { name: String::new(), record_type: 0, result };
+    let record = DnsRecord {
+        name: String::new(),
+        record_type: 0,
+        result,
+    };
     Answer { reply, record }
 }
 

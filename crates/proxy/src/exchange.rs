@@ -15,8 +15,9 @@ use tokio::time::Instant;
 
 use crate::{
     body::Traffic,
+    credentials::Refused,
     front::Open,
-    log::{Broken, Event, Location, RequestRecord, Slot, Verdict},
+    log::{Broken, Event, Location, Notes, RequestRecord, Slot, Verdict},
     refusal::Refusal,
     upstream::Trouble,
 };
@@ -34,7 +35,10 @@ impl Exchange {
     /// A request about which nothing is decided yet.
     pub(crate) fn new(slot: Slot, method: Bytes, location: Location, open: Option<Open>) -> Self {
         let record = RequestRecord {
-            verdict: Verdict::Blocked { code: "undecided", note: None },
+            verdict: Verdict::Blocked {
+                code: "undecided",
+                note: None,
+            },
             method,
             location,
             status: None,
@@ -59,7 +63,9 @@ impl Exchange {
     }
 
     pub(crate) fn count_down(&self, length: usize) {
-        self.traffic.down.fetch_add(length as u64, Ordering::Relaxed);
+        self.traffic
+            .down
+            .fetch_add(length as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn allow(&mut self, rule: RuleRef) {
@@ -71,6 +77,13 @@ impl Exchange {
             record.status = Some(status.as_u16());
             record.upstream = upstream;
         });
+    }
+
+    /// What was done about the credentials of the request.
+    pub(crate) fn note(&mut self, notes: Notes) {
+        if notes != Notes::default() {
+            self.update(|record| record.notes = Some(Box::new(notes)));
+        }
     }
 
     /// The response has ended as it should.
@@ -89,19 +102,34 @@ impl Exchange {
     pub(crate) fn refuse(mut self, refusal: &Refusal) -> (u64, Bytes, Option<Location>) {
         let id = self.slot.as_ref().map_or(0, Slot::id);
         let mut parts = (id, Bytes::new(), None);
+        if matches!(refusal, Refusal::Upstream(Trouble::ClientGone)) {
+            return parts;
+        }
         self.update(|record| {
             record.status = Some(refusal.status().as_u16());
             let rule = match record.verdict {
                 Verdict::Allowed { rule } => Some(rule),
-                Verdict::Blocked { .. } | Verdict::Failed { .. } => None,
+                Verdict::Blocked { .. } | Verdict::Alarm { .. } | Verdict::Failed { .. } => None,
             };
             record.verdict = match (refusal, rule) {
-                (Refusal::Upstream(Trouble::Address(_)), _) | (_, None) => {
-                    Verdict::Blocked { code: refusal.code(), note: refusal.note() }
-                }
-                (_, Some(rule)) => {
-                    Verdict::Failed { rule, code: refusal.code(), message: refusal.to_string() }
-                }
+                (Refusal::Credentials(Refused::Alarm(alarm)), _) => Verdict::Alarm {
+                    code: alarm.code(),
+                    variable: alarm.env_var.clone(),
+                    note: alarm.to_string(),
+                },
+                (Refusal::Credentials(refused), _) if refused.is_policy() => Verdict::Blocked {
+                    code: refused.code(),
+                    note: refusal.note(),
+                },
+                (Refusal::Upstream(Trouble::Address(_)), _) | (_, None) => Verdict::Blocked {
+                    code: refusal.code(),
+                    note: refusal.note(),
+                },
+                (_, Some(rule)) => Verdict::Failed {
+                    rule,
+                    code: refusal.code(),
+                    message: refusal.to_string(),
+                },
             };
             parts.1 = record.method.clone();
             parts.2 = Some(record.location.clone());
@@ -117,11 +145,21 @@ impl Exchange {
     }
 
     fn emit(&mut self) {
-        let (Some(slot), Some(mut record)) = (self.slot.take(), self.record.take()) else { return };
+        let (Some(slot), Some(mut record)) = (self.slot.take(), self.record.take()) else {
+            return;
+        };
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         record.bytes_up = load(&self.traffic.up);
         record.bytes_down = load(&self.traffic.down);
         record.duration = self.started.elapsed();
+        let (masked, scrubbed) = (load(&self.traffic.masked), load(&self.traffic.scrubbed));
+        if masked + scrubbed > 0 {
+            let notes = record.notes.get_or_insert_default();
+            notes.masked = notes
+                .masked
+                .saturating_add(u32::try_from(masked).unwrap_or(u32::MAX));
+            notes.scrubbed = scrubbed;
+        }
         slot.fill(Event::Request(record));
     }
 }

@@ -18,7 +18,11 @@ use crate::{
 };
 
 /// The request to send, made from the one that came.
-pub(crate) fn request(parts: request::Parts, head: &Head, body: RequestBody) -> Request<RequestBody> {
+pub(crate) fn request(
+    parts: request::Parts,
+    head: &Head,
+    body: RequestBody,
+) -> Request<RequestBody> {
     let mut headers = parts.headers;
     let websocket = head.kind != Kind::Plain;
     let trailers = wants_trailers(&headers);
@@ -48,14 +52,25 @@ pub(crate) fn for_http1(request: &mut Request<RequestBody>) {
         *request.uri_mut() = origin_form(std::mem::take(request.uri_mut()));
     }
     join_cookies(request.headers_mut());
-    // Trailers are asked for hop by hop, and an HTTP/1 server may take TE for an invitation to compress.
-    request.headers_mut().remove(header::TE);
+    // Trailers are asked for hop by hop.
+    if request.headers().contains_key(header::TE)
+        && !request.headers().contains_key(header::UPGRADE)
+    {
+        request
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
 }
 
 /// Gives a request the form that HTTP/2 wants.
 pub(crate) fn for_http2(request: &mut Request<RequestBody>, scheme: Scheme) {
     *request.version_mut() = Version::HTTP_2;
-    let Some(host) = request.headers_mut().remove(header::HOST) else { return };
+    request.headers_mut().remove(header::CONNECTION);
+    // The library does not tell of interim responses, so nobody would hear the upstream ask.
+    request.headers_mut().remove(header::EXPECT);
+    let Some(host) = request.headers_mut().remove(header::HOST) else {
+        return;
+    };
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     parts.scheme = Some(match scheme {
         Scheme::Http => uri::Scheme::HTTP,
@@ -121,7 +136,10 @@ fn origin_form(uri: Uri) -> Uri {
     if uri.scheme().is_none() && uri.authority().is_none() && uri.path_and_query().is_some() {
         return uri;
     }
-    let target = uri.into_parts().path_and_query.filter(|target| !target.as_str().is_empty());
+    let target = uri
+        .into_parts()
+        .path_and_query
+        .filter(|target| !target.as_str().is_empty());
     Uri::from(target.unwrap_or(PathAndQuery::from_static("/")))
 }
 
@@ -130,7 +148,11 @@ fn join_cookies(headers: &mut HeaderMap) {
     if headers.get_all(header::COOKIE).iter().nth(1).is_none() {
         return;
     }
-    let pieces: Vec<_> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    let pieces: Vec<_> = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
     if let Ok(joined) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
         headers.insert(header::COOKIE, joined);
     }
@@ -149,5 +171,9 @@ static HOP_BY_HOP: [HeaderName; 8] = [
 ];
 
 /// Fields that no `Connection` header can take away.
-static END_TO_END: [HeaderName; 4] =
-    [header::HOST, header::CONTENT_LENGTH, header::CONTENT_TYPE, header::AUTHORIZATION];
+static END_TO_END: [HeaderName; 4] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::AUTHORIZATION,
+];

@@ -29,7 +29,9 @@ impl Streams {
     }
 
     pub(crate) fn unserved(&self) -> u64 {
-        self.opened.load(Ordering::Relaxed).saturating_sub(self.served.load(Ordering::Relaxed))
+        self.opened
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.served.load(Ordering::Relaxed))
     }
 }
 
@@ -44,12 +46,21 @@ pub(crate) struct Tap<S> {
 
 impl<S> Tap<S> {
     pub(crate) fn new(inner: S, read: BytesMut, streams: Arc<Streams>) -> Self {
-        Self { inner, read, streams, frames: Frames::default() }
+        Self {
+            inner,
+            read,
+            streams,
+            frames: Frames::default(),
+        }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
         if this.read.is_empty() {
@@ -66,7 +77,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
     }
 
@@ -102,7 +117,12 @@ struct Frames {
 
 impl Default for Frames {
     fn default() -> Self {
-        Self { skip: PREFACE, header: [0; FRAME_HEADER], have: 0, last: 0 }
+        Self {
+            skip: PREFACE,
+            header: [0; FRAME_HEADER],
+            have: 0,
+            last: 0,
+        }
     }
 }
 
@@ -154,7 +174,17 @@ mod tests {
     fn streams_are_counted_wherever_the_bytes_are_cut() {
         let mut wire = vec![0; PREFACE];
         let mut frame = |kind: u8, id: u8, payload: &[u8]| {
-            wire.extend([0, 0, u8::try_from(payload.len()).unwrap(), kind, 0, 0, 0, 0, id]);
+            wire.extend([
+                0,
+                0,
+                u8::try_from(payload.len()).unwrap(),
+                kind,
+                0,
+                0,
+                0,
+                0,
+                id,
+            ]);
             wire.extend(payload);
         };
         frame(4, 0, &[1; 12]);
@@ -164,7 +194,11 @@ mod tests {
         frame(HEADERS, 3, b"");
         for cut in 0..wire.len() {
             let mut frames = Frames::default();
-            assert_eq!(frames.advance(&wire[..cut]) + frames.advance(&wire[cut..]), 2, "cut at {cut}");
+            assert_eq!(
+                frames.advance(&wire[..cut]) + frames.advance(&wire[cut..]),
+                2,
+                "cut at {cut}"
+            );
         }
     }
 }

@@ -28,8 +28,8 @@ use tokio::{
 use crate::{Limits, refusal::MalformedHead};
 
 use framing::Framing;
-use head::Parsed;
 pub(crate) use head::BadHead;
+use head::Parsed;
 
 /// A connection whose request heads have been looked at.
 pub(crate) struct Front<S> {
@@ -58,7 +58,11 @@ impl Heads {
     /// To be called once for each request: the bad head that it stands for, if it does.
     pub(crate) fn next(&self) -> Option<&BadHead> {
         let index = self.served.fetch_add(1, Ordering::Relaxed);
-        if index < self.passed.load(Ordering::Acquire) { None } else { self.refused.get() }
+        if index < self.passed.load(Ordering::Acquire) {
+            None
+        } else {
+            self.refused.get()
+        }
     }
 
     /// From now on the bytes are no HTTP.
@@ -173,9 +177,15 @@ impl<S> Front<S> {
 
     /// Whether time is up. Armed when the front begins to wait, and again while a request is open.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let time = if self.buffer.is_empty() { self.bounds.idle_time } else { self.bounds.head_time };
+        let time = if self.buffer.is_empty() {
+            self.bounds.idle_time
+        } else {
+            self.bounds.head_time
+        };
         loop {
-            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+            let timer = self
+                .timer
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
             ready!(timer.as_mut().poll(cx));
             let busy = self.heads.open.load(Ordering::Relaxed) > 0;
             if !busy || !self.buffer.is_empty() {
@@ -228,7 +238,11 @@ impl<S: AsyncRead + Unpin> Front<S> {
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let room = self.bounds.head_bytes.saturating_sub(self.buffer.len()).clamp(1, READ_SIZE);
+        let room = self
+            .bounds
+            .head_bytes
+            .saturating_sub(self.buffer.len())
+            .clamp(1, READ_SIZE);
         let length = self.buffer.len();
         self.buffer.resize(length + room, 0);
         let mut buf = ReadBuf::new(&mut self.buffer[length..]);
@@ -239,16 +253,23 @@ impl<S: AsyncRead + Unpin> Front<S> {
         Poll::Ready(Ok(read))
     }
 
-    fn poll_body(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>, mut framing: Framing) -> Poll<io::Result<()>> {
+    fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+        mut framing: Framing,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let limit = framing.at_most();
-        if self.buffer.is_empty() {
-            let mut part = buf.take(limit);
+        if !self.buffer.is_empty() {
+            self.give(buf, limit);
+        } else if limit >= buf.remaining() {
+            ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        } else {
+            let mut part = ReadBuf::new(buf.initialize_unfilled_to(limit));
             ready!(Pin::new(&mut self.inner).poll_read(cx, &mut part))?;
             let read = part.filled().len();
             buf.advance(read);
-        } else {
-            self.give(buf, limit);
         }
         let body = framing.advance(&buf.filled()[before..]);
         // What follows the body is the next head and waits for its verdict.
@@ -259,13 +280,21 @@ impl<S: AsyncRead + Unpin> Front<S> {
             self.buffer = rest;
             buf.set_filled(before + body);
         }
-        self.state = if framing.is_done() { State::Head } else { State::Body(framing) };
+        self.state = if framing.is_done() {
+            State::Head
+        } else {
+            State::Body(framing)
+        };
         Poll::Ready(Ok(()))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Front<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
             match this.state {
@@ -304,7 +333,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Front<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
     }
 

@@ -63,17 +63,27 @@ pub(crate) fn understand(parts: &Parts, arrival: &Arrival) -> (Location, Result<
         Ok(target) => target,
         Err(malformed) => return (location, Err(Denial::MalformedTarget(malformed).into())),
     };
-    let port = authority.port.unwrap_or(arrival.scheme.default_port());
-    (location, Ok(Head { authority, port, target, kind }))
+    let port = authority
+        .port
+        .unwrap_or_else(|| arrival.scheme.default_port());
+    (
+        location,
+        Ok(Head {
+            authority,
+            port,
+            target,
+            kind,
+        }),
+    )
 }
 
 fn kind(parts: &Parts) -> Result<Kind, Refusal> {
     if parts.method == Method::CONNECT {
         return match parts.extensions.get::<Protocol>() {
             Some(protocol) if protocol.as_str() == "websocket" => Ok(Kind::ExtendedConnect),
-            Some(protocol) => {
-                Err(Refusal::Upgrade(Bytes::copy_from_slice(protocol.as_str().as_bytes())))
-            }
+            Some(protocol) => Err(Refusal::Upgrade(Bytes::copy_from_slice(
+                protocol.as_str().as_bytes(),
+            ))),
             None => Err(Refusal::Tunnel),
         };
     }
@@ -85,7 +95,9 @@ fn kind(parts: &Parts) -> Result<Kind, Refusal> {
         && protocol.as_bytes().eq_ignore_ascii_case(b"websocket")
         && has_token(&parts.headers, &header::CONNECTION, "upgrade");
     if !websocket {
-        return Err(Refusal::Upgrade(Bytes::copy_from_slice(protocol.as_bytes())));
+        return Err(Refusal::Upgrade(Bytes::copy_from_slice(
+            protocol.as_bytes(),
+        )));
     }
     Ok(Kind::Upgrade)
 }
@@ -106,8 +118,13 @@ fn authority(parts: &Parts, arrival: &Arrival) -> Result<Authority, Refusal> {
     {
         return Err(MalformedHead::Scheme.into());
     }
-    let header = host_header(&parts.headers)?.map(|value| parse(value.as_bytes(), arrival)).transpose()?;
-    let target = parts.uri.authority().map(|authority| parse(authority.as_str().as_bytes(), arrival));
+    let header = host_header(&parts.headers)?
+        .map(|value| parse(value.as_bytes(), arrival))
+        .transpose()?;
+    let target = parts
+        .uri
+        .authority()
+        .map(|authority| parse(authority.as_str().as_bytes(), arrival));
     let (head, other) = match (header, target.transpose()?) {
         (None, None) => return Err(MalformedHead::NoHost.into()),
         (Some(only), None) | (None, Some(only)) => (only, None),
@@ -117,7 +134,11 @@ fn authority(parts: &Parts, arrival: &Arrival) -> Result<Authority, Refusal> {
         (Some(header), Some(target)) => (header, Some((target, HostPlace::Target))),
     };
     if let Some((other, place)) = other {
-        let port = |authority: &Authority| authority.port.unwrap_or(arrival.scheme.default_port());
+        let port = |authority: &Authority| {
+            authority
+                .port
+                .unwrap_or_else(|| arrival.scheme.default_port())
+        };
         if other.host != head.host || port(&other) != port(&head) {
             return Err(mismatch(&head, other.to_string(), place));
         }
@@ -131,7 +152,12 @@ fn authority(parts: &Parts, arrival: &Arrival) -> Result<Authority, Refusal> {
 }
 
 fn mismatch(head: &Authority, other: String, place: HostPlace) -> Refusal {
-    Denial::HostMismatch { host: head.to_string(), other, place }.into()
+    Denial::HostMismatch {
+        host: head.to_string(),
+        other,
+        place,
+    }
+    .into()
 }
 
 fn host_header(headers: &HeaderMap) -> Result<Option<&HeaderValue>, MalformedHead> {
@@ -148,14 +174,20 @@ fn parse(raw: &[u8], arrival: &Arrival) -> Result<Authority, Refusal> {
     if let Some(sni) = &arrival.sni
         && sni.as_str().as_bytes() == raw
     {
-        return Ok(Authority { host: sni.clone(), port: None });
+        return Ok(Authority {
+            host: sni.clone(),
+            port: None,
+        });
     }
     Authority::parse(raw).map_err(|error| Denial::InvalidHost(error).into())
 }
 
 fn place(authority: &Authority, scheme: Scheme) -> Place {
     let port = authority.port.filter(|&port| port != scheme.default_port());
-    Place::Known { host: authority.host.clone(), port }
+    Place::Known {
+        host: authority.host.clone(),
+        port,
+    }
 }
 
 /// The target as it was sent, without scheme and authority.
@@ -169,8 +201,11 @@ fn raw_target(uri: &Uri) -> Bytes {
 /// For requests whose host nobody can tell.
 fn any_location(parts: &Parts, arrival: &Arrival) -> Location {
     let from_header = || parts.headers.get(header::HOST).map(HeaderValue::as_bytes);
-    let from_uri = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
-    if parts.method == Method::CONNECT && !parts.extensions.get::<Protocol>().is_some() {
+    let from_uri = parts
+        .uri
+        .authority()
+        .map(|authority| authority.as_str().as_bytes());
+    if parts.method == Method::CONNECT && parts.extensions.get::<Protocol>().is_none() {
         return Location::Tunnel(Bytes::copy_from_slice(from_uri.unwrap_or_default()));
     }
     let raw = from_header().or(from_uri).unwrap_or_default();
@@ -178,5 +213,9 @@ fn any_location(parts: &Parts, arrival: &Arrival) -> Location {
         Ok(authority) => place(&authority, arrival.scheme),
         Err(_) => Place::Raw(Bytes::copy_from_slice(raw)),
     };
-    Location::Url { scheme: arrival.scheme, place, target: raw_target(&parts.uri) }
+    Location::Url {
+        scheme: arrival.scheme,
+        place,
+        target: raw_target(&parts.uri),
+    }
 }

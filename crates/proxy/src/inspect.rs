@@ -7,10 +7,12 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use cordon_policy::{Denial, GraphqlDenial, GraphqlRules, MAX_GRAPHQL_BODY, RuleRef, Target};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::refusal::{MalformedHead, Refusal};
+use crate::{
+    refusal::{MalformedHead, Refusal},
+    upload::Upload,
+};
 
 /// A body that was judged, and its place among those in memory.
 pub(crate) struct Inspected {
@@ -20,7 +22,7 @@ pub(crate) struct Inspected {
 
 /// Reads and judges a body.
 pub(crate) async fn inspect(
-    body: Incoming,
+    body: Upload,
     places: &Arc<Semaphore>,
     time: Duration,
     rules: &GraphqlRules,
@@ -28,7 +30,10 @@ pub(crate) async fn inspect(
     target: &Target,
 ) -> Result<Inspected, Refusal> {
     let denied = |reason| Refusal::Denied(Denial::Graphql { rule, reason });
-    let place = Arc::clone(places).acquire_owned().await.map_err(|_| Refusal::Stopping)?;
+    let place = Arc::clone(places)
+        .acquire_owned()
+        .await
+        .map_err(|_| Refusal::Stopping)?;
     let reading = Limited::new(body, MAX_GRAPHQL_BODY).collect();
     let bytes = match tokio::time::timeout(time, reading).await {
         Ok(Ok(collected)) => collected.to_bytes(),

@@ -26,6 +26,7 @@
 mod accept;
 mod body;
 mod ca;
+mod credentials;
 mod dns;
 mod error;
 mod exchange;
@@ -42,6 +43,7 @@ mod serve;
 mod settings;
 mod tasks;
 mod tls;
+mod upload;
 mod upstream;
 mod websocket;
 

@@ -22,8 +22,11 @@ pub struct Limits {
     /// Request bodies kept in memory at one time to judge them, where an entry asks for that; each is
     /// at most 1 MiB.
     pub inspected_bodies: usize,
-    /// Time for such a body to arrive.
+    /// Time for such a body to arrive, and for one that is kept to be signed.
     pub inspection_time: Duration,
+    /// Bytes of request bodies kept in memory at one time because a signature needs their hash first; a
+    /// longer body is a 413.
+    pub signed_bytes: usize,
     /// DNS questions answered in a second, with a burst of as many. More get no answer.
     pub dns_per_second: u32,
     /// DNS connections over TCP at one time.
@@ -54,6 +57,8 @@ impl Default for Limits {
             idle_time: Duration::from_secs(300),
             inspected_bodies: 16,
             inspection_time: Duration::from_secs(60),
+            // The largest request of a service that signs so, a call to a model with images, has 25 MB.
+            signed_bytes: 32 * 1024 * 1024,
             dns_per_second: 1000,
             dns_tcp_connections: 64,
             dns_tcp_idle: Duration::from_secs(10),

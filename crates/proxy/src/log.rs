@@ -8,6 +8,7 @@ mod escape;
 mod json;
 mod read;
 mod record;
+mod redact;
 mod text;
 mod write;
 
@@ -38,7 +39,13 @@ impl Log {
     /// A log whose writer has room for `capacity` records, reserved or waiting.
     pub(crate) fn new(capacity: usize) -> (Self, mpsc::Receiver<Record>) {
         let (sender, receiver) = mpsc::channel(capacity);
-        (Self { sender, ids: Arc::new(AtomicU64::new(1)) }, receiver)
+        (
+            Self {
+                sender,
+                ids: Arc::new(AtomicU64::new(1)),
+            },
+            receiver,
+        )
     }
 
     /// Waits for a place in the log. None when the writer is gone: then nothing may be served.
@@ -54,7 +61,11 @@ impl Log {
     }
 
     fn slot(&self, permit: OwnedPermit<Record>) -> Slot {
-        Slot { id: self.ids.fetch_add(1, Ordering::Relaxed), time: Timestamp::now(), permit }
+        Slot {
+            id: self.ids.fetch_add(1, Ordering::Relaxed),
+            time: Timestamp::now(),
+            permit,
+        }
     }
 }
 

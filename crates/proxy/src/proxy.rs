@@ -4,6 +4,7 @@ use std::{fmt, io, sync::Arc};
 
 use arc_swap::ArcSwap;
 use cordon_policy::Allowlist;
+use cordon_secrets::SecretReplacements;
 use tokio::{
     net::{TcpListener, UdpSocket},
     sync::Semaphore,
@@ -11,6 +12,7 @@ use tokio::{
 
 use crate::{
     CertificateAuthority, Error, Settings, Sockets, Summary, accept,
+    credentials::{Credentials, Secrets},
     dns::{self, Responder},
     log::{Event, Log, Writer},
     serve::Shared,
@@ -34,24 +36,46 @@ impl Proxy {
         settings: Settings,
         authority: Arc<CertificateAuthority>,
     ) -> Result<Self, Error> {
-        let Settings { address, allowlist, upstream, limits, log: target, on_record } = settings;
+        let Settings {
+            address,
+            allowlist,
+            replacements,
+            upstream,
+            limits,
+            log: target,
+            on_record,
+        } = settings;
+        let secrets = Secrets::new(replacements);
         let tasks = Tasks::default();
         let http = tcp("HTTP", sockets.http)?;
         let https = tcp("HTTPS", sockets.https)?;
         let dns_tcp = tcp("DNS over TCP", sockets.dns_tcp)?;
         let dns_udp = udp(sockets.dns_udp)?;
-        let tls = tls::acceptor(authority, address, limits.leaves)?;
+        let tls = tls::config(authority, address, limits.leaves)?;
         let upstreams = Upstreams::new(upstream.clone(), &limits, tasks.clone())?;
 
         let (log, records) = Log::new(limits.requests);
-        let writer = Writer::start(&target, limits.log_bytes, on_record, records)?;
+        let writer = Writer::start(
+            &target,
+            limits.log_bytes,
+            on_record,
+            secrets.clone(),
+            records,
+        )?;
         if let Some(slot) = log.reserve().await {
             slot.fill(Event::Start);
         }
-        let responder = Arc::new(Responder::new(address, log.clone(), limits.clone(), tasks.clone()));
+        let responder = Arc::new(Responder::new(
+            address,
+            log.clone(),
+            limits.clone(),
+            tasks.clone(),
+        ));
         let places = Arc::new(Semaphore::new(limits.connections));
         let shared = Arc::new(Shared {
             allowlist: ArcSwap::from_pointee(allowlist),
+            credentials: Credentials::new(secrets.clone(), &limits),
+            secrets,
             upstreams,
             upstream,
             inspections: Arc::new(Semaphore::new(limits.inspected_bodies)),
@@ -65,13 +89,24 @@ impl Proxy {
             let (shared, tls, places) = (Arc::clone(&shared), tls.clone(), Arc::clone(&places));
             tasks.spawn(accept::serve(listener, shared, tls, places));
         }
-        Ok(Self { shared: Some(shared), tasks, writer: Some(writer) })
+        Ok(Self {
+            shared: Some(shared),
+            tasks,
+            writer: Some(writer),
+        })
     }
 
     /// Judges every request from now on by another allowlist. Requests under way are not touched.
     pub fn replace_allowlist(&self, allowlist: Allowlist) {
         if let Some(shared) = &self.shared {
             shared.allowlist.store(Arc::new(allowlist));
+        }
+    }
+
+    /// Handles every request from now on with other secrets, such as the same with a fresh value.
+    pub fn replace_secrets(&self, replacements: SecretReplacements) {
+        if let Some(shared) = &self.shared {
+            shared.secrets.replace(replacements);
         }
     }
 
@@ -113,5 +148,8 @@ fn udp(socket: std::net::UdpSocket) -> Result<UdpSocket, Error> {
         socket.set_nonblocking(true)?;
         UdpSocket::from_std(socket)
     };
-    take().map_err(|source| Error::Socket { which: "DNS over UDP", source })
+    take().map_err(|source| Error::Socket {
+        which: "DNS over UDP",
+        source,
+    })
 }

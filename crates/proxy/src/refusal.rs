@@ -5,11 +5,13 @@
 
 use bytes::Bytes;
 use cordon_policy::Denial;
+use cordon_secrets::Redactor;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
 use crate::{
     body::ResponseBody,
+    credentials::Refused,
     log::{Escaped, Location, escaped},
     upstream::Trouble,
 };
@@ -29,6 +31,9 @@ pub(crate) enum Refusal {
     /// Its head does not mean one thing.
     #[error(transparent)]
     Malformed(#[from] MalformedHead),
+    /// It, or its response, does not pass for the sake of credentials.
+    #[error(transparent)]
+    Credentials(#[from] Refused),
     /// The upstream could not be reached or did not answer.
     #[error(transparent)]
     Upstream(#[from] Trouble),
@@ -46,9 +51,9 @@ pub(crate) enum MalformedHead {
     Version,
     #[error("a line ends neither with CR LF nor with a space")]
     LineEnd,
-    #[error("a header name holds a character that names do not have")]
+    #[error("a header line begins with no header name, or is folded")]
     FieldName,
-    #[error("a header value holds a control character or is folded over lines")]
+    #[error("a header value holds a control character")]
     FieldValue,
     #[error("the request target is not a URL")]
     Target,
@@ -84,6 +89,7 @@ impl Refusal {
         match self {
             Self::Denied(_) | Self::Tunnel | Self::Upgrade(_) => StatusCode::FORBIDDEN,
             Self::Malformed(malformed) => malformed.status(),
+            Self::Credentials(refused) => refused.status(),
             Self::Upstream(trouble) => trouble.status(),
             Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -96,6 +102,7 @@ impl Refusal {
             Self::Tunnel => "tunnel_refused",
             Self::Upgrade(_) => "upgrade_refused",
             Self::Malformed(_) => "malformed_request",
+            Self::Credentials(refused) => refused.code(),
             Self::Upstream(trouble) => trouble.code(),
             Self::Stopping => "stopping",
         }
@@ -106,6 +113,7 @@ impl Refusal {
         match self {
             Self::Denied(_) | Self::Tunnel | Self::Upgrade(_) => BLOCKED,
             Self::Malformed(_) => "malformed_request",
+            Self::Credentials(refused) => refused.code(),
             Self::Upstream(Trouble::Address(_)) => BLOCKED,
             Self::Upstream(_) => "upstream_failure",
             Self::Stopping => "stopping",
@@ -119,6 +127,7 @@ impl Refusal {
             Self::Tunnel => Some("tunneling not allowed".to_owned()),
             Self::Upgrade(protocol) => Some(format!("upgrade not allowed: {}", escaped(protocol))),
             Self::Malformed(malformed) => Some(format!("malformed request: {malformed}")),
+            Self::Credentials(refused) => Some(refused.to_string()),
             Self::Upstream(trouble) => Some(trouble.to_string()),
             Self::Stopping => Some("shutting down".to_owned()),
         }
@@ -127,14 +136,23 @@ impl Refusal {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Denied(denial) => Some(denial.hint()),
+            Self::Credentials(refused) => refused.hint().map(str::to_owned),
             Self::Upstream(trouble) => trouble.hint(),
-            Self::Tunnel => Some("connect to the host itself; the sandbox answers for every name".to_owned()),
+            Self::Tunnel => {
+                Some("connect to the host itself; the sandbox answers for every name".to_owned())
+            }
             Self::Upgrade(_) | Self::Malformed(_) | Self::Stopping => None,
         }
     }
 
-    /// The answer, as JSON.
-    pub(crate) fn response(&self, id: u64, method: &[u8], location: &Location) -> Response<ResponseBody> {
+    /// The answer, as JSON, without real values.
+    pub(crate) fn response(
+        &self,
+        id: u64,
+        method: &[u8],
+        location: &Location,
+        redactor: Option<&Redactor>,
+    ) -> Response<ResponseBody> {
         let (host, path) = match location {
             Location::Url { place, target, .. } => (place.text(), Some(escaped(target))),
             Location::Tunnel(authority) => (escaped(authority), None),
@@ -155,8 +173,11 @@ impl Refusal {
             record: id,
         };
         // Strings and numbers always serialise.
-        let body = serde_json::to_vec(&body).unwrap_or_default();
-        let mut response = Response::new(ResponseBody::own(body));
+        let mut body = serde_json::to_string(&body).unwrap_or_default();
+        if let Some(redactor) = redactor {
+            body = redactor.redact(&body).into_owned();
+        }
+        let mut response = Response::new(ResponseBody::own(body.into_bytes()));
         *response.status_mut() = self.status();
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);

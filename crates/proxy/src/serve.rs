@@ -7,13 +7,16 @@ use std::{convert::Infallible, sync::Arc};
 
 use arc_swap::ArcSwap;
 use cordon_policy::{Allowlist, Decision, Denial, Grant, RequestHead, Scheme, Target};
+use cordon_secrets::Scrub;
 use http::{Request, Response, Version, request::Parts};
+use http_body::Body;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 use crate::{
     Limits, Upstream,
     body::{RequestBody, ResponseBody},
+    credentials::{Credentials, Refused, Scrubbing, Secrets},
     exchange::{Exchange, method_bytes},
     forward,
     front::{BadHead, Heads},
@@ -22,6 +25,7 @@ use crate::{
     log::{Location, Log, Place, Slot},
     refusal::{MalformedHead, Refusal},
     tasks::Tasks,
+    upload::Upload,
     upstream::{Leg, Route, Sent, Upstreams},
     websocket,
 };
@@ -29,6 +33,8 @@ use crate::{
 /// What all connections of a proxy share.
 pub(crate) struct Shared {
     pub(crate) allowlist: ArcSwap<Allowlist>,
+    pub(crate) credentials: Credentials,
+    pub(crate) secrets: Secrets,
     pub(crate) upstreams: Upstreams,
     pub(crate) upstream: Upstream,
     pub(crate) limits: Limits,
@@ -59,6 +65,7 @@ impl Client {
             return Ok(self.refuse_bad_head(slot, bad));
         }
         let (parts, body) = request.into_parts();
+        let body = Upload::new(body, parts.version, &self.shared.tasks);
         let (location, head) = head::understand(&parts, &self.arrival);
         let mut exchange = Exchange::new(slot, method_bytes(&parts.method), location, Some(open));
         let answered = match head {
@@ -66,9 +73,9 @@ impl Client {
             Err(refusal) => Err(refusal),
         };
         Ok(match answered {
-            Ok(Answer::Upstream(sent)) => self.pass_on(sent, exchange),
+            Ok(Answer::Upstream(sent, scrub)) => self.pass_on(sent, scrub, exchange),
             Ok(Answer::Tunnel(tunnel)) => tunnel.begin(&self, exchange),
-            Err(refusal) => refuse(exchange, &refusal),
+            Err(refusal) => self.refuse(exchange, &refusal),
         })
     }
 
@@ -76,7 +83,7 @@ impl Client {
         &self,
         exchange: &mut Exchange,
         parts: Parts,
-        body: Incoming,
+        body: Upload,
         head: &Head,
     ) -> Result<Answer, Refusal> {
         if parts.headers.len() > self.shared.limits.header_count {
@@ -98,11 +105,11 @@ impl Client {
             Decision::Allow(grant) => {
                 exchange.allow(grant.rule);
                 if head.kind != Kind::Plain {
-                    let tunnel = websocket::open(self, parts, body, head, &grant).await?;
-                    return Ok(Answer::Tunnel(Box::new(tunnel)));
+                    let tunnel = websocket::open(self, exchange, parts, head, &grant).await?;
+                    return Ok(Answer::Tunnel(tunnel));
                 }
                 let body = RequestBody::new(body, exchange.traffic());
-                self.forward(parts, body, head, &grant).await
+                self.forward(exchange, parts, body, head, &grant).await
             }
             Decision::Inspect(grant, rules) => {
                 let (places, time) = (&self.shared.inspections, self.shared.limits.inspection_time);
@@ -110,14 +117,21 @@ impl Client {
                     inspect::inspect(body, places, time, rules, grant.rule, &head.target).await?;
                 exchange.allow(grant.rule);
                 let body = RequestBody::kept(inspected, exchange.traffic());
-                self.forward(parts, body, head, &grant).await
+                self.forward(exchange, parts, body, head, &grant).await
             }
-            Decision::Deny(denial) => Err(denial.into()),
+            Decision::Deny(denial) => {
+                let (host, target) = (&head.authority.host, parts.uri.path_and_query());
+                self.shared
+                    .credentials
+                    .check(self.arrival.scheme, host, &parts.headers, target)?;
+                Err(denial.into())
+            }
         }
     }
 
     async fn forward(
         &self,
+        exchange: &mut Exchange,
         parts: Parts,
         body: RequestBody,
         head: &Head,
@@ -129,7 +143,18 @@ impl Client {
         };
         let route = self.route(head, leg, grant);
         let request = forward::request(parts, head, body);
-        Ok(Answer::Upstream(self.shared.upstreams.send(route, request).await?))
+        let (request, scrub) = self
+            .shared
+            .credentials
+            .apply(route.scheme, route.host, request, exchange)
+            .await?;
+        match self.shared.upstreams.send(route, request).await {
+            Ok(sent) => Ok(Answer::Upstream(sent, scrub)),
+            Err(trouble) => Err(match exchange.traffic().unsigned.get() {
+                Some(&error) => Refused::Signature(error).into(),
+                None => trouble.into(),
+            }),
+        }
     }
 
     pub(crate) fn route<'a>(&self, head: &'a Head, leg: Leg, grant: &'a Grant<'a>) -> Route<'a> {
@@ -142,12 +167,36 @@ impl Client {
         }
     }
 
-    pub(crate) fn pass_on(&self, sent: Sent, mut exchange: Exchange) -> Response<ResponseBody> {
-        let Sent { response, lease, address } = sent;
-        let (parts, incoming) = forward::response(response);
+    pub(crate) fn pass_on(
+        &self,
+        sent: Sent,
+        scrub: Option<Scrub>,
+        mut exchange: Exchange,
+    ) -> Response<ResponseBody> {
+        let Sent {
+            response,
+            lease,
+            address,
+        } = sent;
+        let (mut parts, incoming) = forward::response(response);
         exchange.answered(parts.status, address);
+        let scrubbing = match scrub {
+            None => None,
+            Some(scrub) => {
+                let has_body = !incoming.is_end_stream();
+                match Scrubbing::begin(scrub, &mut parts, has_body, exchange.traffic()) {
+                    Ok(scrubbing) => scrubbing,
+                    Err(error) => {
+                        return self.refuse(exchange, &Refused::Unscrubbable(error).into());
+                    }
+                }
+            }
+        };
         let idle = self.shared.upstream.idle_time;
-        Response::from_parts(parts, ResponseBody::passing(incoming, lease, exchange, idle))
+        Response::from_parts(
+            parts,
+            ResponseBody::passing(incoming, scrubbing, lease, exchange, idle),
+        )
     }
 
     fn refuse_bad_head(&self, slot: Slot, bad: &BadHead) -> Response<ResponseBody> {
@@ -163,28 +212,38 @@ impl Client {
             }
             _ => Refusal::Malformed(bad.why),
         };
-        refuse(Exchange::new(slot, bad.method.clone(), location, None), &refusal)
+        self.refuse(
+            Exchange::new(slot, bad.method.clone(), location, None),
+            &refusal,
+        )
+    }
+
+    pub(crate) fn refuse(&self, exchange: Exchange, refusal: &Refusal) -> Response<ResponseBody> {
+        let (id, method, location) = exchange.refuse(refusal);
+        match location {
+            Some(location) => {
+                let redactor = self.shared.secrets.redactor();
+                refusal.response(id, &method, &location, redactor.as_ref())
+            }
+            None => unrecorded(),
+        }
     }
 }
 
 /// What a request that was allowed led to.
 enum Answer {
-    Upstream(Sent),
-    Tunnel(Box<websocket::Opened>),
-}
-
-fn refuse(exchange: Exchange, refusal: &Refusal) -> Response<ResponseBody> {
-    let (id, method, location) = exchange.refuse(refusal);
-    match location {
-        Some(location) => refusal.response(id, &method, &location),
-        None => unrecorded(),
-    }
+    Upstream(Sent, Option<Scrub>),
+    Tunnel(websocket::Opened),
 }
 
 /// The log is closed, which happens only while the proxy stops.
 fn unrecorded() -> Response<ResponseBody> {
     let place = Place::Raw(bytes::Bytes::new());
     let target = bytes::Bytes::new();
-    let location = Location::Url { scheme: Scheme::Https, place, target };
-    Refusal::Stopping.response(0, b"", &location)
+    let location = Location::Url {
+        scheme: Scheme::Https,
+        place,
+        target,
+    };
+    Refusal::Stopping.response(0, b"", &location, None)
 }

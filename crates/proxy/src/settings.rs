@@ -9,6 +9,7 @@ use std::{
 };
 
 use cordon_policy::{Allowlist, Authority};
+use cordon_secrets::SecretReplacements;
 use data_encoding::BASE64;
 use http::HeaderValue;
 use rustls::pki_types::{CertificateDer, pem, pem::PemObject};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub address: Ipv4Addr,
     /// What may be reached; can be replaced later.
     pub allowlist: Allowlist,
+    /// Which surrogates stand for which secrets; can be replaced later.
+    pub replacements: SecretReplacements,
     /// How the outside is reached.
     pub upstream: Upstream,
     /// Bounds on everything the workload can send.
@@ -50,6 +53,7 @@ impl Settings {
         Self {
             address,
             allowlist,
+            replacements: SecretReplacements::default(),
             upstream: Upstream::default(),
             limits: Limits::default(),
             log: LogTarget::default(),
@@ -63,6 +67,7 @@ impl fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("address", &self.address)
             .field("allowlist", &self.allowlist)
+            .field("replacements", &self.replacements)
             .field("upstream", &self.upstream)
             .field("limits", &self.limits)
             .field("log", &self.log)
@@ -111,13 +116,19 @@ impl Default for Upstream {
 
 /// Reads the certificates of a PEM file, for [`Upstream::extra_roots`].
 pub fn read_ca_bundle(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let text = fs::read(path)
-        .map_err(|source| Error::BundleUnreadable { path: path.to_owned(), source })?;
+    let text = fs::read(path).map_err(|source| Error::BundleUnreadable {
+        path: path.to_owned(),
+        source,
+    })?;
     let certificates: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&text).collect();
-    let certificates = certificates
-        .map_err(|source| Error::BundleNotPem { path: path.to_owned(), source })?;
+    let certificates = certificates.map_err(|source| Error::BundleNotPem {
+        path: path.to_owned(),
+        source,
+    })?;
     if certificates.is_empty() {
-        return Err(Error::BundleEmpty { path: path.to_owned() });
+        return Err(Error::BundleEmpty {
+            path: path.to_owned(),
+        });
     }
     Ok(certificates)
 }
@@ -150,7 +161,9 @@ impl FromStr for HttpProxy {
             Some((user, place)) => (Some(user), place),
             None => (None, rest),
         };
-        let bad = || Error::ProxyUrl { url: place.to_owned() };
+        let bad = || Error::ProxyUrl {
+            url: place.to_owned(),
+        };
         let authority = Authority::parse(place.as_bytes()).map_err(|_| bad())?;
         let authorization = match user {
             Some(user) => {
@@ -162,7 +175,10 @@ impl FromStr for HttpProxy {
             }
             None => None,
         };
-        Ok(Self { authority, authorization })
+        Ok(Self {
+            authority,
+            authorization,
+        })
     }
 }
 

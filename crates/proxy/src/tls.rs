@@ -9,18 +9,21 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio_rustls::TlsAcceptor;
 
 use crate::{CertificateAuthority, Error, ca::LeafName};
 
 /// Accepts handshakes for any name. A client that names none gets a leaf for the proxy's address;
 /// what it may reach is then for its Host header alone to say.
-pub(crate) fn acceptor(
+pub(crate) fn config(
     authority: Arc<CertificateAuthority>,
     address: Ipv4Addr,
     leaves: u64,
-) -> Result<TlsAcceptor, Error> {
-    let resolver = Leaves { authority, address, cache: Cache::new(leaves) };
+) -> Result<Arc<ServerConfig>, Error> {
+    let resolver = Leaves {
+        authority,
+        address,
+        cache: Cache::new(leaves),
+    };
     let mut config = ServerConfig::builder_with_provider(Arc::new(local_provider()))
         .with_safe_default_protocol_versions()
         .map_err(Error::Tls)?
@@ -29,7 +32,7 @@ pub(crate) fn acceptor(
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     // One resumption is all that clients use, and each ticket is a write of its own.
     config.send_tls13_tickets = 1;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Arc::new(config))
 }
 
 /// This leg never leaves the machine: the exchange that costs least comes first.
@@ -57,7 +60,9 @@ impl ResolvesServerCert for Leaves {
             Some(name) => LeafName::Dns(name.to_owned()),
             None => LeafName::Address(self.address.into()),
         };
-        let minted = self.cache.try_get_with_by_ref(&name, || self.authority.leaf(&name).map(Arc::new));
+        let minted = self
+            .cache
+            .try_get_with_by_ref(&name, || self.authority.leaf(&name).map(Arc::new));
         match minted {
             Ok(leaf) => Some(leaf),
             Err(error) => {

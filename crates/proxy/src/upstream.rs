@@ -28,7 +28,9 @@ pub(crate) struct Route<'a> {
 
 impl Route<'_> {
     fn check(&self, address: SocketAddr) -> Result<(), Trouble> {
-        self.grant.check_address(self.host, address.ip()).map_err(Trouble::Address)
+        self.grant
+            .check_address(self.host, address.ip())
+            .map_err(Trouble::Address)
     }
 }
 
@@ -58,7 +60,11 @@ pub(crate) enum Trouble {
     #[error("the name `{host}` was not resolved in time")]
     ResolveTimeout { host: String },
     #[error("cannot connect to `{host}` port {port}: {source}")]
-    Connect { host: String, port: u16, source: io::Error },
+    Connect {
+        host: String,
+        port: u16,
+        source: io::Error,
+    },
     #[error("`{host}` port {port} did not accept a connection in time")]
     ConnectTimeout { host: String, port: u16 },
     #[error("the certificate of `{host}` is not trusted: {reason}")]
@@ -68,17 +74,25 @@ pub(crate) enum Trouble {
     #[error("`{host}` did not finish the TLS handshake in time")]
     TlsTimeout { host: String },
     #[error("the proxy {proxy} refused to connect to `{host}`: {reason}")]
-    Proxy { proxy: String, host: String, reason: String },
+    Proxy {
+        proxy: String,
+        host: String,
+        reason: String,
+    },
     #[error("`{host}` broke off the exchange: {reason}")]
     Broken { host: String, reason: String },
     #[error("`{host}` did not answer in time")]
     AnswerTimeout { host: String },
+    /// No fault of the upstream's: the workload broke off its own request.
+    #[error("the client broke off its request")]
+    ClientGone,
 }
 
 impl Trouble {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Address(_) => StatusCode::FORBIDDEN,
+            Self::ClientGone => StatusCode::BAD_REQUEST,
             Self::ResolveTimeout { .. }
             | Self::ConnectTimeout { .. }
             | Self::TlsTimeout { .. }
@@ -107,13 +121,16 @@ impl Trouble {
             Self::Proxy { .. } => "proxy_failure",
             Self::Broken { .. } => "upstream_broke_off",
             Self::AnswerTimeout { .. } => "answer_timeout",
+            Self::ClientGone => "client_gone",
         }
     }
 
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Address(denial) => Some(denial.hint()),
-            Self::Resolver { .. } => Some("name the upstream DNS servers in the settings".to_owned()),
+            Self::Resolver { .. } => {
+                Some("name the upstream DNS servers in the settings".to_owned())
+            }
             Self::Certificate { .. } => {
                 Some("if a private CA issued it, add that CA to the upstream CA bundle".to_owned())
             }
@@ -126,7 +143,8 @@ impl Trouble {
             | Self::TlsTimeout { .. }
             | Self::Proxy { .. }
             | Self::Broken { .. }
-            | Self::AnswerTimeout { .. } => None,
+            | Self::AnswerTimeout { .. }
+            | Self::ClientGone => None,
         }
     }
 }

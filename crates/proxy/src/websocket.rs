@@ -1,5 +1,5 @@
 //! WebSocket: an HTTP/1 upgrade or an HTTP/2 stream on the workload's side, an HTTP/1 upgrade on the
-//! upstream's. Frames pass as they are.
+//! upstream's. Frames pass as they are, but for secrets that a host in their scope sends back.
 
 use std::{
     io,
@@ -13,22 +13,22 @@ use std::{
 };
 
 use cordon_policy::Grant;
+use cordon_secrets::{FrameScrubber, Scrub};
 use data_encoding::BASE64;
 use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
-use hyper::{
-    body::Incoming,
-    upgrade::{OnUpgrade, Upgraded},
-};
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 
 use crate::{
     body::{RequestBody, ResponseBody, Traffic},
+    credentials::{Refused, ScrubbedFrames},
     exchange::Exchange,
     forward,
     head::{Head, Kind},
     log::Broken,
+    refusal::Refusal,
     serve::Client,
     upstream::{Leg, Route, Sent, Trouble},
 };
@@ -38,63 +38,94 @@ pub(crate) struct Opened {
     client: OnUpgrade,
     kind: Kind,
     sent: Sent,
+    scrub: Option<Scrub>,
 }
 
 /// Asks the upstream for a WebSocket.
 pub(crate) async fn open(
     client: &Client,
+    exchange: &mut Exchange,
     parts: Parts,
-    body: Incoming,
     head: &Head,
     grant: &Grant<'_>,
-) -> Result<Opened, Trouble> {
+) -> Result<Opened, Refusal> {
     let route = client.route(head, Leg::Http1, grant);
-    let mut request = Request::from_parts(parts, body);
+    let mut request = Request::from_parts(parts, ());
     let upgrade = hyper::upgrade::on(&mut request);
-    let (parts, _) = request.into_parts();
+    let (parts, ()) = request.into_parts();
     let mut request = forward::request(parts, head, RequestBody::Empty);
     let key = match head.kind {
         Kind::ExtendedConnect => {
             let key = random_key().map_err(|_| broken(route, "no randomness available"))?;
-            request.headers_mut().insert(header::SEC_WEBSOCKET_KEY, key.clone());
+            request
+                .headers_mut()
+                .insert(header::SEC_WEBSOCKET_KEY, key.clone());
             Some(key)
         }
         Kind::Upgrade | Kind::Plain => None,
     };
+    let (request, scrub) = client
+        .shared
+        .credentials
+        .apply(route.scheme, route.host, request, exchange)
+        .await?;
     let sent = client.shared.upstreams.send(route, request).await?;
     let switching = sent.response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if let (true, Some(key)) = (switching, key)
         && sent.response.headers().get(header::SEC_WEBSOCKET_ACCEPT) != Some(&accept(&key))
     {
-        return Err(broken(route, "its WebSocket handshake does not match ours"));
+        return Err(broken(route, "its WebSocket handshake does not match ours").into());
     }
-    Ok(Opened { client: upgrade, kind: head.kind, sent })
+    if switching && scrub.is_some() {
+        FrameScrubber::check_handshake(sent.response.headers()).map_err(Refused::Unscrubbable)?;
+    }
+    Ok(Opened {
+        client: upgrade,
+        kind: head.kind,
+        sent,
+        scrub,
+    })
 }
 
 impl Opened {
     /// Answers the workload and, if the upstream agreed, passes bytes until one side ends.
-    pub(crate) fn begin(self: Box<Self>, client: &Client, mut exchange: Exchange) -> Response<ResponseBody> {
-        let Self { client: client_side, kind, mut sent } = *self;
+    pub(crate) fn begin(self, client: &Client, mut exchange: Exchange) -> Response<ResponseBody> {
+        let Self {
+            client: client_side,
+            kind,
+            mut sent,
+            scrub,
+        } = self;
         if sent.response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return client.pass_on(sent, exchange);
+            return client.pass_on(sent, scrub, exchange);
         }
         let upstream_side = hyper::upgrade::on(&mut sent.response);
         exchange.answered(StatusCode::SWITCHING_PROTOCOLS, sent.address);
         let (mut parts, _) = forward::response(sent.response);
+        if let Some(scrub) = &scrub {
+            exchange
+                .traffic()
+                .scrubbed
+                .store(scrub.headers(&mut parts.headers), Ordering::Relaxed);
+        }
         match kind {
             Kind::ExtendedConnect => {
                 parts.status = StatusCode::OK;
                 parts.headers.remove(header::SEC_WEBSOCKET_ACCEPT);
             }
             Kind::Upgrade | Kind::Plain => {
-                parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-                parts.headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+                parts
+                    .headers
+                    .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+                parts
+                    .headers
+                    .insert(header::UPGRADE, HeaderValue::from_static("websocket"));
                 client.heads.upgrade();
             }
         }
         let idle = client.shared.upstream.idle_time;
         client.shared.tasks.spawn(async move {
-            match tunnel(client_side, upstream_side, exchange.traffic(), idle).await {
+            match tunnel(client_side, upstream_side, scrub, exchange.traffic(), idle).await {
                 Ok(()) => exchange.finish(),
                 Err(error) => exchange.break_off(Broken::Upstream(error.to_string())),
             }
@@ -106,12 +137,39 @@ impl Opened {
 async fn tunnel(
     client: OnUpgrade,
     upstream: OnUpgrade,
+    scrub: Option<Scrub>,
     traffic: &Arc<Traffic>,
     idle: Duration,
 ) -> io::Result<()> {
     let (client, upstream) = tokio::try_join!(client, upstream).map_err(io::Error::other)?;
-    let mut client = Counted { io: TokioIo::new(client), count: &traffic.up };
-    let mut upstream = Counted { io: TokioIo::new(upstream), count: &traffic.down };
+    let client = Counted {
+        io: TokioIo::new(client),
+        count: &traffic.up,
+    };
+    let upstream = Counted {
+        io: TokioIo::new(upstream),
+        count: &traffic.down,
+    };
+    match scrub {
+        Some(scrub) => {
+            join(
+                client,
+                ScrubbedFrames::new(upstream, &scrub, traffic),
+                traffic,
+                idle,
+            )
+            .await
+        }
+        None => join(client, upstream, traffic, idle).await,
+    }
+}
+
+async fn join(
+    mut client: Counted<'_>,
+    mut upstream: impl AsyncRead + AsyncWrite + Unpin,
+    traffic: &Traffic,
+    idle: Duration,
+) -> io::Result<()> {
     tokio::select! {
         done = copy_bidirectional(&mut client, &mut upstream) => done.map(drop),
         () = quiet(traffic, idle) => Err(io::ErrorKind::TimedOut.into()),
@@ -138,7 +196,11 @@ struct Counted<'a> {
 }
 
 impl AsyncRead for Counted<'_> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
         let read = buf.filled().len() - before;
@@ -148,7 +210,11 @@ impl AsyncRead for Counted<'_> {
 }
 
 impl AsyncWrite for Counted<'_> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
@@ -171,12 +237,18 @@ fn random_key() -> Result<HeaderValue, getrandom::Error> {
 
 /// What a server that understood the key answers with.
 fn accept(key: &HeaderValue) -> HeaderValue {
-    let digest = Sha1::new().chain_update(key.as_bytes()).chain_update(ACCEPT_SALT).finalize();
+    let digest = Sha1::new()
+        .chain_update(key.as_bytes())
+        .chain_update(ACCEPT_SALT)
+        .finalize();
     HeaderValue::try_from(BASE64.encode(&digest)).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn broken(route: Route<'_>, reason: &str) -> Trouble {
-    Trouble::Broken { host: route.host.to_string(), reason: reason.to_owned() }
+    Trouble::Broken {
+        host: route.host.to_string(),
+        reason: reason.to_owned(),
+    }
 }
 
 /// Fixed by the WebSocket protocol.

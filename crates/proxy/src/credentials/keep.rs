@@ -24,8 +24,15 @@ pub(super) struct Keep {
 
 impl Keep {
     pub(super) fn new(limits: &Limits) -> Self {
-        let units = limits.signed_bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS);
-        Self { room: Arc::new(Semaphore::new(units)), limit: limits.signed_bytes, time: limits.inspection_time }
+        let units = limits
+            .signed_bytes
+            .div_ceil(UNIT)
+            .min(Semaphore::MAX_PERMITS);
+        Self {
+            room: Arc::new(Semaphore::new(units)),
+            limit: limits.signed_bytes,
+            time: limits.inspection_time,
+        }
     }
 
     /// The longest body that can be kept.
@@ -49,16 +56,27 @@ impl Keep {
         };
         let (incoming, traffic) = match body {
             RequestBody::Passing { incoming, traffic } => (incoming, traffic),
-            RequestBody::Kept { bytes: Some(bytes), .. } if bytes.len() > most => return Err(too_long()),
-            RequestBody::Empty | RequestBody::Kept { .. } | RequestBody::Rewritten(_) => return Ok(body),
+            RequestBody::Kept {
+                bytes: Some(bytes), ..
+            } if bytes.len() > most => return Err(too_long()),
+            RequestBody::Empty | RequestBody::Kept { .. } | RequestBody::Rewritten(_) => {
+                return Ok(body);
+            }
         };
         let units = u32::try_from(length.div_ceil(UNIT)).map_err(|_| too_long())?;
-        let place = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| Refusal::Stopping)?;
+        let place = Arc::clone(&self.room)
+            .acquire_many_owned(units)
+            .await
+            .map_err(|_| Refusal::Stopping)?;
         let reading = Limited::new(incoming, most).collect();
         match tokio::time::timeout(self.time, reading).await {
             Ok(Ok(collected)) => {
                 let bytes = Some(collected.to_bytes());
-                Ok(RequestBody::Kept { bytes, traffic, _place: place })
+                Ok(RequestBody::Kept {
+                    bytes,
+                    traffic,
+                    _place: place,
+                })
             }
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
             Ok(Err(_)) => Err(MalformedHead::Incomplete.into()),

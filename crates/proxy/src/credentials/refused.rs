@@ -12,11 +12,15 @@ pub(crate) enum Refused {
     ForeignKeys,
     #[error("`{0}` is refused: its answer would carry real credentials")]
     Minting(&'static str),
-    #[error("the call is refused: its body does not tell that its answer carries no real credentials")]
+    #[error(
+        "the call is refused: its body does not tell that its answer carries no real credentials"
+    )]
     MintingUnclear,
     #[error("the request cannot be signed: {}", chain(.0))]
     Signature(cordon_sigv4::Error),
-    #[error("the request cannot be signed: its body is longer than the {limit} bytes that may be kept")]
+    #[error(
+        "the request cannot be signed: its body is longer than the {limit} bytes that may be kept"
+    )]
     TooLong { limit: usize },
     #[error("the response could carry real credentials: {0}")]
     Unscrubbable(ScrubError),
@@ -25,7 +29,9 @@ pub(crate) enum Refused {
 impl Refused {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Alarm(_) | Self::ForeignKeys | Self::Minting(_) | Self::MintingUnclear => StatusCode::FORBIDDEN,
+            Self::Alarm(_) | Self::ForeignKeys | Self::Minting(_) | Self::MintingUnclear => {
+                StatusCode::FORBIDDEN
+            }
             Self::Signature(cordon_sigv4::Error::KeyDerivation) | Self::Unscrubbable(_) => {
                 StatusCode::BAD_GATEWAY
             }
@@ -53,12 +59,12 @@ impl Refused {
                 }
                 AlarmKind::RealValue => Some("find out how the real value came into the container"),
             },
-            Self::ForeignKeys => {
-                Some("use the credentials of the environment, or set `allow_foreign_credentials: true`")
-            }
-            Self::Minting(_) | Self::MintingUnclear => {
-                Some("set `allow_credential_minting: true` on the signing credential to let it through")
-            }
+            Self::ForeignKeys => Some(
+                "use the credentials of the environment, or set `allow_foreign_credentials: true`",
+            ),
+            Self::Minting(_) | Self::MintingUnclear => Some(
+                "set `allow_credential_minting: true` on the signing credential to let it through",
+            ),
             Self::Signature(_) | Self::TooLong { .. } | Self::Unscrubbable(_) => None,
         }
     }

@@ -33,7 +33,12 @@ pub(super) fn replace(
     };
     let applied = secrets.apply(host, channel, &mut parts.headers, &mut target)?;
     parts.uri = Uri::from(target);
-    Ok(Notes { masked: applied.masked, dropped: applied.dropped, changes: applied.notes, ..Notes::default() })
+    Ok(Notes {
+        masked: applied.masked,
+        dropped: applied.dropped,
+        changes: applied.notes,
+        ..Notes::default()
+    })
 }
 
 /// Replaces what may be replaced in a body, as it passes.
@@ -63,14 +68,28 @@ impl Change {
     pub(super) fn of(mut self, body: RequestBody) -> Result<RequestBody, Refused> {
         match body {
             RequestBody::Passing { incoming, traffic } => {
-                let rewriting = Rewriting { incoming, change: self, traffic, trailers: None, ended: false };
+                let rewriting = Rewriting {
+                    incoming,
+                    change: self,
+                    traffic,
+                    trailers: None,
+                    ended: false,
+                };
                 Ok(RequestBody::Rewritten(Box::new(rewriting)))
             }
-            RequestBody::Kept { bytes, traffic, _place } => {
+            RequestBody::Kept {
+                bytes,
+                traffic,
+                _place,
+            } => {
                 let mut changed = self.push(bytes.unwrap_or_default())?.to_vec();
                 self.finish(&mut changed)?;
                 self.count(&traffic);
-                Ok(RequestBody::Kept { bytes: Some(changed.into()), traffic, _place })
+                Ok(RequestBody::Kept {
+                    bytes: Some(changed.into()),
+                    traffic,
+                    _place,
+                })
             }
             RequestBody::Empty | RequestBody::Rewritten(_) => {
                 self.finish(&mut Vec::new())?;

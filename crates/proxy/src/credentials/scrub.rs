@@ -3,10 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::Ordering,
-    },
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll, ready},
 };
 
@@ -45,7 +42,14 @@ impl Scrubbing {
             return Ok(None);
         }
         let body = scrub.body(parts.status, &mut parts.headers)?;
-        Ok(Some(Self { scrub, body, trailers: None, last: false, told: false, in_fields }))
+        Ok(Some(Self {
+            scrub,
+            body,
+            trailers: None,
+            last: false,
+            told: false,
+            in_fields,
+        }))
     }
 
     /// What can be sent on without more from the upstream.
@@ -110,16 +114,29 @@ impl<S> ScrubbedFrames<S> {
     pub(crate) fn new(inner: S, scrub: &Scrub, traffic: &Arc<Traffic>) -> Self {
         let in_fields = traffic.scrubbed.load(Ordering::Relaxed);
         let traffic = Arc::clone(traffic);
-        Self { inner, frames: scrub.frames(), ready: Bytes::new(), ended: false, traffic, in_fields }
+        Self {
+            inner,
+            frames: scrub.frames(),
+            ready: Bytes::new(),
+            ended: false,
+            traffic,
+            in_fields,
+        }
     }
 
     fn count(&self) {
-        self.traffic.scrubbed.store(self.in_fields + self.frames.count(), Ordering::Relaxed);
+        self.traffic
+            .scrubbed
+            .store(self.in_fields + self.frames.count(), Ordering::Relaxed);
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for ScrubbedFrames<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         while this.ready.is_empty() && !this.ended {
             let mut bytes = [0; PIECE];
@@ -130,7 +147,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for ScrubbedFrames<S> {
                     this.ended = true;
                     this.frames.finish()
                 }
-                read => this.frames.push(Bytes::copy_from_slice(read)).map_err(io::Error::other)?,
+                read => this
+                    .frames
+                    .push(Bytes::copy_from_slice(read))
+                    .map_err(io::Error::other)?,
             };
             this.count();
         }
@@ -142,7 +162,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for ScrubbedFrames<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for ScrubbedFrames<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
     }
 

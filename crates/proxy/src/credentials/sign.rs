@@ -38,11 +38,20 @@ impl Signature<'_> {
 }
 
 /// The `Authorization` lines that the workload sent, where they must be of its own credentials.
-pub(super) fn foreign_credentials(secrets: &SecretReplacements, host: &Host, parts: &Parts) -> Vec<HeaderValue> {
+pub(super) fn foreign_credentials(
+    secrets: &SecretReplacements,
+    host: &Host,
+    parts: &Parts,
+) -> Vec<HeaderValue> {
     if !secrets.refuses_foreign_signing(host) {
         return Vec::new();
     }
-    parts.headers.get_all(AUTHORIZATION).iter().cloned().collect()
+    parts
+        .headers
+        .get_all(AUTHORIZATION)
+        .iter()
+        .cloned()
+        .collect()
 }
 
 /// Finds out who signed a request. `sent` are the `Authorization` lines from before surrogates were replaced: one that
@@ -58,11 +67,21 @@ pub(super) fn find<'a>(
         return Ok(None);
     }
     let signed = with_head(parts, SignedRequest::parse)?;
-    let in_header = signed.as_ref().is_some_and(|signed| signed.placement() == Placement::Header);
-    if !in_header && parts.headers.get_all(AUTHORIZATION).iter().any(|line| sent.contains(line)) {
+    let in_header = signed
+        .as_ref()
+        .is_some_and(|signed| signed.placement() == Placement::Header);
+    if !in_header
+        && parts
+            .headers
+            .get_all(AUTHORIZATION)
+            .iter()
+            .any(|line| sent.contains(line))
+    {
         parts.headers.remove(AUTHORIZATION);
         notes.dropped += 1;
-        notes.changes.push(Note::Stripped { field: Place::Header(AUTHORIZATION) });
+        notes.changes.push(Note::Stripped {
+            field: Place::Header(AUTHORIZATION),
+        });
     }
     let Some(signed) = signed else {
         return Ok(None);
@@ -127,11 +146,18 @@ impl Ours<'_> {
             secret_access_key: self.entry.secret_access_key.expose(),
             session_token: self.entry.session_token.map(|token| token.real.expose()),
         };
-        Ok(with_head(parts, |head| self.signed.resign(head, &credentials))?)
+        Ok(with_head(parts, |head| {
+            self.signed.resign(head, &credentials)
+        })?)
     }
 
     /// Turns away a call whose answer carries credentials. Reads the body where that is what tells.
-    async fn refuse_minting(&self, parts: &Parts, body: RequestBody, keep: &Keep) -> Result<RequestBody, Refusal> {
+    async fn refuse_minting(
+        &self,
+        parts: &Parts,
+        body: RequestBody,
+        keep: &Keep,
+    ) -> Result<RequestBody, Refusal> {
         if self.entry.allow_credential_minting {
             return Ok(body);
         }
@@ -150,7 +176,9 @@ impl Ours<'_> {
             Payload::Hash(_) | Payload::Unsigned | Payload::Deferred => {}
         }
         let body = match keep.read(body, length(parts), MAX_BODY).await {
-            Err(Refusal::Credentials(Refused::TooLong { .. })) => return Err(Refused::MintingUnclear.into()),
+            Err(Refusal::Credentials(Refused::TooLong { .. })) => {
+                return Err(Refused::MintingUnclear.into());
+            }
             read => read?,
         };
         match minting::judge_body(body.kept_bytes()) {
@@ -172,20 +200,31 @@ fn edit(parts: &mut Parts, resigned: Resigned) -> Result<(), Refused> {
         }
     }
     if let Some(target) = resigned.target {
-        let malformed = |_| Error::Malformed { field: "the request target" };
+        let malformed = |_| Error::Malformed {
+            field: "the request target",
+        };
         parts.uri = Uri::from(PathAndQuery::try_from(target).map_err(malformed)?);
     }
     Ok(())
 }
 
 fn length(parts: &Parts) -> Option<u64> {
-    parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    parts
+        .headers
+        .get(CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// Shows a request head to the signer, as it will be sent.
 fn with_head<T>(parts: &Parts, look: impl FnOnce(&Head<'_>) -> T) -> T {
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
-    let fields = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let fields = parts
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()));
     let fields: Vec<Field<'_>> = fields.collect();
     look(&Head {
         method: parts.method.as_str(),

@@ -32,7 +32,13 @@ pub(crate) struct Responder {
 impl Responder {
     pub(crate) fn new(address: Ipv4Addr, log: Log, limits: Limits, tasks: Tasks) -> Self {
         let allowance = Mutex::new(Allowance::new(limits.dns_per_second));
-        Self { address, log, allowance, limits, tasks }
+        Self {
+            address,
+            log,
+            allowance,
+            limits,
+            tasks,
+        }
     }
 
     /// Answers and records one message, or drops it.
@@ -57,7 +63,9 @@ impl Responder {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Allowance> {
-        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
+        self.allowance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +147,12 @@ enum Taken {
 impl Allowance {
     fn new(per_second: u32) -> Self {
         let per_second = f64::from(per_second);
-        Self { per_second, left: per_second, updated: Instant::now(), dropped: 0 }
+        Self {
+            per_second,
+            left: per_second,
+            updated: Instant::now(),
+            dropped: 0,
+        }
     }
 
     fn take(&mut self, now: Instant) -> Taken {
@@ -151,7 +164,9 @@ impl Allowance {
             return Taken::No;
         }
         self.left -= 1.0;
-        Taken::Yes { dropped: std::mem::take(&mut self.dropped) }
+        Taken::Yes {
+            dropped: std::mem::take(&mut self.dropped),
+        }
     }
 }
 
@@ -169,7 +184,9 @@ mod tests {
     fn questions_over_the_rate_are_dropped_and_counted() {
         let mut allowance = Allowance::new(10);
         let start = allowance.updated;
-        let taken = (0..15).filter(|_| matches!(allowance.take(start), Taken::Yes { .. })).count();
+        let taken = (0..15)
+            .filter(|_| matches!(allowance.take(start), Taken::Yes { .. }))
+            .count();
         assert_eq!(taken, 10);
         let later = start + Duration::from_millis(200);
         assert!(matches!(allowance.take(later), Taken::Yes { dropped: 5 }));

@@ -54,14 +54,21 @@ fn edns_is_answered_with_edns() {
     message[11] = 1;
     let reply = answer(&message, ADDRESS).unwrap().reply;
     assert_eq!(reply[11], 1);
-    assert_eq!(reply[reply.len() - 11..], [0, 0, 41, 4, 0xd0, 0, 0, 0x80, 0, 0, 0]);
+    assert_eq!(
+        reply[reply.len() - 11..],
+        [0, 0, 41, 4, 0xd0, 0, 0, 0x80, 0, 0, 0]
+    );
 
     let version = message.len() - 5;
     message[version] = 1;
     let answer = answer(&message, ADDRESS).unwrap();
     assert_eq!(answer.record.result, DnsResult::NotImplemented);
     assert_eq!(answer.reply[3] & 0x0f, 0);
-    assert_eq!(answer.reply[answer.reply.len() - 6], 1, "BADVERS is 16, its high bits in OPT");
+    assert_eq!(
+        answer.reply[answer.reply.len() - 6],
+        1,
+        "BADVERS is 16, its high bits in OPT"
+    );
 }
 
 #[test]
@@ -74,12 +81,15 @@ fn what_cannot_be_read_is_a_format_error() {
     pointer.splice(12..13, [0xc0, 0]);
     let mut two = query(&[b"a"], 1, &good[12..]);
     two[5] = 2;
-    let mut none = good.clone();
+    let mut none = good;
     none[5] = 0;
     for message in [pointer, two, none] {
         let answer = answer(&message, ADDRESS).unwrap();
         assert_eq!(answer.record.result, DnsResult::Malformed);
-        assert_eq!(answer.reply, [0x12, 0x34, 0x81, 0x81, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            answer.reply,
+            [0x12, 0x34, 0x81, 0x81, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
     }
 }
 
@@ -101,7 +111,14 @@ fn other_opcodes_are_not_implemented() {
 
 #[test]
 fn a_label_cannot_forge_a_log_line() {
-    let answer = answer(&query(&[b"x\nALLOWED GET https://evil -> 200", b"\x1b[2J", b"a.b"], 1, &[]), ADDRESS);
+    let answer = answer(
+        &query(
+            &[b"x\nALLOWED GET https://evil -> 200", b"\x1b[2J", b"a.b"],
+            1,
+            &[],
+        ),
+        ADDRESS,
+    );
     assert_eq!(
         answer.unwrap().record.name,
         r"x\x0aALLOWED\x20GET\x20https://evil\x20->\x20200.\x1b[2J.a\x2eb"

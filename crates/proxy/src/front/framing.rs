@@ -80,11 +80,17 @@ impl Chunk {
                     let step = left.min((bytes.len() - at) as u64);
                     // At least one byte is left of the data or its line end, so the step is not 0.
                     at += usize::try_from(step).ok()? - 1;
-                    if left == step { Self::Size(0) } else { Self::Data(left - step) }
+                    if left == step {
+                        Self::Size(0)
+                    } else {
+                        Self::Data(left - step)
+                    }
                 }
                 Self::Trailer { empty: true } if byte == b'\n' => Self::Done,
                 Self::Trailer { .. } if byte == b'\n' => Self::Trailer { empty: true },
-                Self::Trailer { empty } => Self::Trailer { empty: empty && byte == b'\r' },
+                Self::Trailer { empty } => Self::Trailer {
+                    empty: empty && byte == b'\r',
+                },
                 Self::Done => Self::Done,
             };
             at += 1;
@@ -115,7 +121,11 @@ mod tests {
         for split in 0..message.len() {
             let mut framing = Framing::CHUNKED;
             let first = framing.advance(&message[..split]);
-            let second = if framing.is_done() { 0 } else { framing.advance(&message[split..]) };
+            let second = if framing.is_done() {
+                0
+            } else {
+                framing.advance(&message[split..])
+            };
             assert!(framing.is_done(), "split at {split}");
             assert_eq!(first + second, body.len(), "split at {split}");
         }

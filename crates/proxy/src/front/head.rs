@@ -56,10 +56,12 @@ fn check(request: &Request<'_, '_>, head: &[u8]) -> Result<Framing, MalformedHea
     if bare_line_feed(head) {
         return Err(MalformedHead::LineEnd);
     }
-    let (Some(version), Some(target)) = (request.version, request.path) else {
+    let (Some(version), Some(method), Some(target)) =
+        (request.version, request.method, request.path)
+    else {
         return Err(MalformedHead::RequestLine);
     };
-    check_target(target)?;
+    check_target(method, target)?;
 
     let mut hosts = 0;
     let mut length = None;
@@ -69,7 +71,8 @@ fn check(request: &Request<'_, '_>, head: &[u8]) -> Result<Framing, MalformedHea
         match header.name.len() {
             4 if header.name.eq_ignore_ascii_case("host") => hosts += 1,
             14 if header.name.eq_ignore_ascii_case("content-length") => {
-                if length.replace(parse_length(header.value)?).is_some() {
+                let before = length.replace(parse_length(header.value)?);
+                if before.is_some() {
                     return Err(MalformedHead::TwoLengths);
                 }
             }
@@ -95,7 +98,7 @@ fn check(request: &Request<'_, '_>, head: &[u8]) -> Result<Framing, MalformedHea
 }
 
 /// The library drops a fragment without a word and refuses what is no URI; both are ours to refuse.
-fn check_target(target: &str) -> Result<(), MalformedHead> {
+fn check_target(method: &str, target: &str) -> Result<(), MalformedHead> {
     let plain = |byte: u8| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'Z' | b'_' | b'a'..=b'z' | b'~');
     if target.len() > MAX_TARGET {
         return Err(MalformedHead::TooLarge);
@@ -103,7 +106,9 @@ fn check_target(target: &str) -> Result<(), MalformedHead> {
     if target.starts_with('/') && target.bytes().all(plain) {
         return Ok(());
     }
-    if target.contains('#') || target.parse::<Uri>().is_err() {
+    // Only CONNECT names a bare `host:port`.
+    let form = method == "CONNECT" || target.contains("://") || target.starts_with(['/', '*']);
+    if !form || target.contains('#') || target.parse::<Uri>().is_err() {
         return Err(MalformedHead::Target);
     }
     Ok(())
@@ -114,7 +119,11 @@ fn parse_length(value: &[u8]) -> Result<u64, MalformedHead> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(MalformedHead::Length);
     }
-    digits.parse().ok().filter(|&length| length <= MAX_LENGTH).ok_or(MalformedHead::Length)
+    digits
+        .parse()
+        .ok()
+        .filter(|&length| length <= MAX_LENGTH)
+        .ok_or(MalformedHead::Length)
 }
 
 fn bare_line_feed(head: &[u8]) -> bool {
@@ -140,9 +149,14 @@ pub(crate) struct BadHead {
 impl BadHead {
     /// Guesses at the parts of a head that is not one. For showing only.
     pub(super) fn new(head: &[u8], why: MalformedHead) -> Self {
-        let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).skip_while(|line| line.is_empty());
+        let mut lines = head
+            .split(|&byte| byte == b'\n')
+            .map(<[u8]>::trim_ascii)
+            .skip_while(|line| line.is_empty());
         let first = lines.next().unwrap_or_default();
-        let mut words = first.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+        let mut words = first
+            .split(|&byte| byte == b' ')
+            .filter(|word| !word.is_empty());
         let method = words.next().unwrap_or_default();
         let target = words.next().unwrap_or_default();
         let host = lines
@@ -151,7 +165,12 @@ impl BadHead {
                 name.eq_ignore_ascii_case(HOST).then(|| value.trim_ascii())
             })
             .unwrap_or_default();
-        Self { why, method: shown(method), target: shown(target), host: shown(host) }
+        Self {
+            why,
+            method: shown(method),
+            target: shown(target),
+            host: shown(host),
+        }
     }
 }
 

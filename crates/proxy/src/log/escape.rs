@@ -19,7 +19,9 @@ pub(crate) struct EscapedText<'a>(pub(crate) &'a str);
 
 impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        escape(f, self.0.as_bytes(), |byte| byte.is_ascii_graphic() || byte == b' ')
+        escape(f, self.0.as_bytes(), |byte| {
+            byte.is_ascii_graphic() || byte == b' '
+        })
     }
 }
 
@@ -61,7 +63,10 @@ mod tests {
     #[test]
     fn only_visible_ascii_stays() {
         assert_eq!(escaped(b"/a?b=%20"), "/a?b=%20");
-        assert_eq!(escaped(b"x\nALLOWED\r\x1b[2J\\\xff y"), r"x\x0aALLOWED\x0d\x1b[2J\x5c\xff\x20y");
+        assert_eq!(
+            escaped(b"x\nALLOWED\r\x1b[2J\\\xff y"),
+            r"x\x0aALLOWED\x0d\x1b[2J\x5c\xff\x20y"
+        );
         assert_eq!(EscapedText("a b\n").to_string(), r"a b\x0a");
         assert_eq!(EscapedLabel(b"a.b").to_string(), r"a\x2eb");
     }

@@ -1,5 +1,6 @@
 //! The lines of `network-sandbox.jsonl`, for programs.
 
+use cordon_secrets::{Field, Note};
 use serde::Serialize;
 
 use super::{
@@ -37,10 +38,21 @@ struct Line<'a> {
 enum Body<'a> {
     Start,
     Request(Box<Request<'a>>),
-    Dns { name: &'a str, r#type: String, result: String },
-    DnsDropped { count: u64 },
-    TlsFailure { server_name: Option<&'a str>, error: &'a str },
-    Lost { count: u64 },
+    Dns {
+        name: &'a str,
+        r#type: String,
+        result: String,
+    },
+    DnsDropped {
+        count: u64,
+    },
+    TlsFailure {
+        server_name: Option<&'a str>,
+        error: &'a str,
+    },
+    Lost {
+        count: u64,
+    },
 }
 
 #[derive(Serialize)]
@@ -75,6 +87,16 @@ struct Request<'a> {
     dropped: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     region: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scrubbed: Option<u64>,
+    /// Names of headers and parameters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stripped: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    collapsed: Vec<&'a str>,
+    /// The variable whose surrogate or value it carried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variable: Option<&'a str>,
 }
 
 impl<'a> Body<'a> {
@@ -93,9 +115,10 @@ impl<'a> Body<'a> {
                 },
             },
             Event::DnsDropped { count } => Self::DnsDropped { count: *count },
-            Event::Handshake { server_name, error } => {
-                Self::TlsFailure { server_name: server_name.as_deref(), error }
-            }
+            Event::Handshake { server_name, error } => Self::TlsFailure {
+                server_name: server_name.as_deref(),
+                error,
+            },
             Event::Lost { count } => Self::Lost { count: *count },
         }
     }
@@ -126,11 +149,23 @@ impl<'a> Request<'a> {
                 Broken::ClientGone => "client_gone",
                 Broken::Upstream(why) => why,
             }),
-            tags: notes.map(|notes| &*notes.tags).filter(|tags| !tags.is_empty()),
+            tags: notes
+                .map(|notes| &*notes.tags)
+                .filter(|tags| !tags.is_empty()),
             masked: notes.map(|notes| notes.masked),
             dropped: notes.map(|notes| notes.dropped),
             region: notes.and_then(|notes| notes.region.as_deref()),
+            scrubbed: notes.map(|notes| notes.scrubbed),
+            stripped: Vec::new(),
+            collapsed: Vec::new(),
+            variable: None,
         };
+        for change in notes.iter().flat_map(|notes| &notes.changes) {
+            match change {
+                Note::Stripped { field } => line.stripped.push(name(field)),
+                Note::Collapsed { field, .. } => line.collapsed.push(name(field)),
+            }
+        }
         match &request.verdict {
             Verdict::Allowed { rule } => line.rule = Some(rule.to_string()),
             Verdict::Blocked { code, note } => {
@@ -138,7 +173,21 @@ impl<'a> Request<'a> {
                 line.denial = Some(code);
                 line.note = note.as_deref();
             }
-            Verdict::Failed { rule, code, message } => {
+            Verdict::Alarm {
+                code,
+                variable,
+                note,
+            } => {
+                line.verdict = "alarm";
+                line.denial = Some(code);
+                line.note = Some(note);
+                line.variable = Some(variable);
+            }
+            Verdict::Failed {
+                rule,
+                code,
+                message,
+            } => {
                 line.verdict = "failed";
                 line.rule = Some(rule.to_string());
                 line.error = Some(code);
@@ -146,5 +195,12 @@ impl<'a> Request<'a> {
             }
         }
         line
+    }
+}
+
+fn name(field: &Field) -> &str {
+    match field {
+        Field::Header(name) => name.as_str(),
+        Field::Parameter(name) => name,
     }
 }

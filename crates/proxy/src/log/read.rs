@@ -57,14 +57,21 @@ impl NetworkLog {
 
     /// Every line from the beginning, and then each new one as it comes.
     pub fn follow(&self) -> Follow {
-        Follow { log: self.clone(), offset: 0, lines: VecDeque::new() }
+        Follow {
+            log: self.clone(),
+            offset: 0,
+            lines: VecDeque::new(),
+        }
     }
 
     fn read_from(&self, offset: u64) -> Result<(Vec<u8>, u64), Error> {
         match read_bytes(&self.path, offset) {
             Ok(read) => Ok(read),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((Vec::new(), 0)),
-            Err(source) => Err(Error::Log { path: self.path.clone(), source }),
+            Err(source) => Err(Error::Log {
+                path: self.path.clone(),
+                source,
+            }),
         }
     }
 }
@@ -97,7 +104,11 @@ impl Follow {
 /// Reads from `offset`, or from the start where the file is shorter than that.
 fn read_bytes(path: &Path, offset: u64) -> io::Result<(Vec<u8>, u64)> {
     let mut file = File::open(path)?;
-    let start = if offset > file.metadata()?.len() { 0 } else { offset };
+    let start = if offset > file.metadata()?.len() {
+        0
+    } else {
+        offset
+    };
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -122,9 +133,17 @@ mod tests {
 
         fs::write(log.path(), "one\n\ntwo\nthr").unwrap();
         let (lines, offset) = log.tail(0).unwrap();
-        assert_eq!((lines, offset), (vec!["one".to_owned(), "two".to_owned()], 9));
+        assert_eq!(
+            (lines, offset),
+            (vec!["one".to_owned(), "two".to_owned()], 9)
+        );
 
-        fs::OpenOptions::new().append(true).open(log.path()).unwrap().write_all(b"ee\n").unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .open(log.path())
+            .unwrap()
+            .write_all(b"ee\n")
+            .unwrap();
         assert_eq!(log.tail(offset).unwrap(), (vec!["three".to_owned()], 15));
 
         fs::write(log.path(), "new\n").unwrap();
@@ -140,7 +159,12 @@ mod tests {
         assert_eq!(follow.next().await.unwrap(), "one");
 
         let waiting = tokio::spawn(async move { follow.next().await.unwrap() });
-        fs::OpenOptions::new().append(true).open(log.path()).unwrap().write_all(b"two\n").unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .open(log.path())
+            .unwrap()
+            .write_all(b"two\n")
+            .unwrap();
         assert_eq!(waiting.await.unwrap(), "two");
     }
 }

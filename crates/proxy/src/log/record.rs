@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use cordon_policy::{Authority, Host, RuleRef, Scheme};
+use cordon_secrets::Note;
 use jiff::Timestamp;
 
 /// One entry of the network log.
@@ -27,6 +28,11 @@ impl Record {
     /// The record as the line of `network-sandbox.log` without its detail in braces.
     pub fn line(&self) -> String {
         super::text::line(self)
+    }
+
+    /// All lines of the record: what was changed about its credentials, then what became of it.
+    pub fn lines(&self) -> Vec<String> {
+        super::text::lines(self)
     }
 }
 
@@ -98,6 +104,15 @@ pub enum Verdict {
         /// What the text line adds in parentheses.
         note: Option<String>,
     },
+    /// It was refused because it carried a surrogate where none belongs, or a real value.
+    Alarm {
+        /// Stable name of the reason.
+        code: &'static str,
+        /// The variable whose value or surrogate it was.
+        variable: String,
+        /// What the text line adds in parentheses.
+        note: String,
+    },
     /// It was admitted, but the upstream could not be reached or did not answer.
     Failed {
         /// The entry.
@@ -143,7 +158,11 @@ impl Place {
     /// The place as it stands in a URL, hostile bytes escaped.
     pub fn text(&self) -> String {
         match self {
-            Self::Known { host, port } => Authority { host: host.clone(), port: *port }.to_string(),
+            Self::Known { host, port } => Authority {
+                host: host.clone(),
+                port: *port,
+            }
+            .to_string(),
             Self::Raw(raw) => super::escape::escaped(raw),
         }
     }
@@ -163,12 +182,16 @@ pub enum Broken {
 pub struct Notes {
     /// Free tags, in order.
     pub tags: Vec<String>,
-    /// Headers in which a surrogate was replaced.
+    /// Surrogates that were replaced; a signature counts as one.
     pub masked: u32,
-    /// Headers that were dropped because they held a foreign credential.
+    /// Headers and parameters that were dropped because they held a foreign credential.
     pub dropped: u32,
     /// The region of a signed request.
     pub region: Option<String>,
+    /// Real values that were taken out of the response.
+    pub scrubbed: u64,
+    /// What was removed from the request, each with a line of its own.
+    pub changes: Vec<Note>,
 }
 
 /// A DNS question and its answer.

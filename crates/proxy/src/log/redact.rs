@@ -37,7 +37,10 @@ impl RequestRecord {
             Location::Tunnel(authority) => bytes(authority, redactor),
         }
         match &mut self.verdict {
-            Verdict::Blocked { note: Some(note), .. } | Verdict::Alarm { note, .. } => text(note, redactor),
+            Verdict::Blocked {
+                note: Some(note), ..
+            }
+            | Verdict::Alarm { note, .. } => text(note, redactor),
             Verdict::Failed { message, .. } => text(message, redactor),
             Verdict::Blocked { note: None, .. } | Verdict::Allowed { .. } => {}
         }
@@ -45,7 +48,11 @@ impl RequestRecord {
             text(why, redactor);
         }
         if let Some(notes) = &mut self.notes {
-            notes.tags.iter_mut().chain(&mut notes.region).for_each(|tag| text(tag, redactor));
+            notes
+                .tags
+                .iter_mut()
+                .chain(&mut notes.region)
+                .for_each(|tag| text(tag, redactor));
         }
     }
 }

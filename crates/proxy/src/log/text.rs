@@ -8,9 +8,10 @@ use std::{
 };
 
 use cordon_policy::Authority;
+use cordon_secrets::Note;
 
 use super::{
-    escape::{Escaped, EscapedText},
+    escape::{Escaped, EscapedText, escaped},
     record::{Broken, DnsResult, Event, Location, Notes, Place, Record, RequestRecord, Verdict},
 };
 
@@ -22,10 +23,36 @@ pub(super) fn line(record: &Record) -> String {
     line
 }
 
-/// Appends one whole line with its detail and its line feed.
+/// The same, behind what was changed about the credentials of a request.
+pub(super) fn lines(record: &Record) -> Vec<String> {
+    let mut lines = changes(record);
+    lines.push(line(record));
+    lines
+}
+
+/// Appends the whole lines of a record with its detail and their line feeds.
 pub(super) fn append(out: &mut String, record: &Record) {
+    for change in changes(record) {
+        let _ = writeln!(out, "{change} {{id={} time={:.3}}}", record.id, record.time);
+    }
     let _ = write_line(out, record).and_then(|()| write_detail(out, record));
     out.push('\n');
+}
+
+fn changes(record: &Record) -> Vec<String> {
+    let Event::Request(request) = &record.event else {
+        return Vec::new();
+    };
+    let Some(notes) = request
+        .notes
+        .as_deref()
+        .filter(|notes| !notes.changes.is_empty())
+    else {
+        return Vec::new();
+    };
+    let (method, url) = (escaped(&request.method), Url(&request.location).to_string());
+    let line = |change: &Note| EscapedText(&change.line(&method, &url)).to_string();
+    notes.changes.iter().map(line).collect()
 }
 
 /// The name of a DNS record type.
@@ -56,10 +83,17 @@ fn write_line(out: &mut String, record: &Record) -> fmt::Result {
                 DnsResult::NotImplemented => out.write_str("NOTIMP"),
             }
         }
-        Event::DnsDropped { count } => write!(out, "ERROR DNS -> {count} questions over the rate limit"),
+        Event::DnsDropped { count } => {
+            write!(out, "ERROR DNS -> {count} questions over the rate limit")
+        }
         Event::Handshake { server_name, error } => {
             let name = server_name.as_deref().unwrap_or("?");
-            write!(out, "ERROR TLS {} -> {}", Escaped(name.as_bytes()), EscapedText(error))
+            write!(
+                out,
+                "ERROR TLS {} -> {}",
+                Escaped(name.as_bytes()),
+                EscapedText(error)
+            )
         }
         Event::Lost { count } => write!(out, "ERROR LOG -> {count} records could not be written"),
     }
@@ -69,9 +103,15 @@ fn write_request(out: &mut String, request: &RequestRecord) -> fmt::Result {
     let word = match &request.verdict {
         Verdict::Allowed { .. } => "ALLOWED",
         Verdict::Blocked { .. } => "BLOCKED",
+        Verdict::Alarm { .. } => "ALARM",
         Verdict::Failed { .. } => "ERROR",
     };
-    write!(out, "{word} {} {} -> ", Escaped(&request.method), Url(&request.location))?;
+    write!(
+        out,
+        "{word} {} {} -> ",
+        Escaped(&request.method),
+        Url(&request.location)
+    )?;
     if let Verdict::Failed { message, .. } = &request.verdict {
         return write!(out, "{}", EscapedText(message));
     }
@@ -82,10 +122,17 @@ fn write_request(out: &mut String, request: &RequestRecord) -> fmt::Result {
     if let Some(notes) = &request.notes {
         write_notes(out, notes)?;
     }
-    if let Verdict::Blocked { note: Some(note), .. } = &request.verdict {
-        write!(out, " ({})", EscapedText(note))?;
+    match &request.verdict {
+        Verdict::Blocked {
+            note: Some(note), ..
+        }
+        | Verdict::Alarm { note, .. } => {
+            write!(out, " ({})", EscapedText(note))
+        }
+        Verdict::Blocked { note: None, .. } | Verdict::Allowed { .. } | Verdict::Failed { .. } => {
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 fn write_notes(out: &mut String, notes: &Notes) -> fmt::Result {
@@ -101,6 +148,9 @@ fn write_notes(out: &mut String, notes: &Notes) -> fmt::Result {
     if let Some(region) = &notes.region {
         write!(out, " [region: {}]", EscapedText(region))?;
     }
+    if notes.scrubbed > 0 {
+        write!(out, " [scrubbed: {}]", notes.scrubbed)?;
+    }
     Ok(())
 }
 
@@ -112,7 +162,9 @@ fn write_detail(out: &mut String, record: &Record) -> fmt::Result {
     if let Event::Request(request) = &record.event {
         match &request.verdict {
             Verdict::Allowed { rule } => write!(out, " rule={rule}")?,
-            Verdict::Blocked { code, .. } => write!(out, " denial={code}")?,
+            Verdict::Blocked { code, .. } | Verdict::Alarm { code, .. } => {
+                write!(out, " denial={code}")?;
+            }
             Verdict::Failed { rule, code, .. } => write!(out, " rule={rule} error={code}")?,
         }
         write!(
@@ -127,7 +179,9 @@ fn write_detail(out: &mut String, record: &Record) -> fmt::Result {
         }
         match &request.broken {
             Some(Broken::ClientGone) => out.write_str(" broken=client_gone")?,
-            Some(Broken::Upstream(why)) => write!(out, " broken={:?}", EscapedText(why).to_string())?,
+            Some(Broken::Upstream(why)) => {
+                write!(out, " broken={:?}", EscapedText(why).to_string())?
+            }
             None => {}
         }
     }
@@ -140,11 +194,22 @@ pub(super) struct Url<'a>(pub(super) &'a Location);
 impl fmt::Display for Url<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Location::Url { scheme, place, target } => {
+            Location::Url {
+                scheme,
+                place,
+                target,
+            } => {
                 write!(f, "{scheme}://")?;
                 match place {
                     Place::Known { host, port } => {
-                        write!(f, "{}", Authority { host: host.clone(), port: *port })?;
+                        write!(
+                            f,
+                            "{}",
+                            Authority {
+                                host: host.clone(),
+                                port: *port
+                            }
+                        )?;
                     }
                     Place::Raw(raw) => write!(f, "{}", Escaped(raw))?,
                 }

@@ -21,7 +21,7 @@ use super::{
     record::{Event, Record, Verdict},
     text,
 };
-use crate::Error;
+use crate::{Error, credentials::Secrets};
 
 /// Where records go.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +50,10 @@ pub type OnRecord = Arc<dyn Fn(&Record) + Send + Sync>;
 pub struct Summary {
     /// Requests that went upstream.
     pub allowed: u64,
-    /// Requests that were refused.
+    /// Requests that were refused, alarms included.
     pub blocked: u64,
+    /// Requests that were refused because they carried a surrogate where none belongs.
+    pub alarms: u64,
     /// Requests that were admitted and failed upstream.
     pub failed: u64,
     /// DNS questions.
@@ -73,15 +75,19 @@ impl Writer {
         target: &LogTarget,
         rotate_at: u64,
         on_record: Option<OnRecord>,
+        secrets: Secrets,
         records: mpsc::Receiver<Record>,
     ) -> Result<Self, Error> {
         let open = |path: &Option<PathBuf>| {
-            path.as_ref().map(|path| LogFile::open(path, rotate_at)).transpose()
+            path.as_ref()
+                .map(|path| LogFile::open(path, rotate_at))
+                .transpose()
         };
         let mut state = State {
             text: open(&target.text)?,
             json: open(&target.json)?,
             on_record,
+            secrets,
             summary: Summary::default(),
             unreported: 0,
         };
@@ -113,6 +119,7 @@ struct State {
     text: Option<LogFile>,
     json: Option<LogFile>,
     on_record: Option<OnRecord>,
+    secrets: Secrets,
     summary: Summary,
     /// Lost records that no line speaks of yet.
     unreported: u64,
@@ -141,9 +148,18 @@ impl State {
     }
 
     fn write(&mut self, batch: &mut Vec<Record>) {
+        if let Some(redactor) = self.secrets.redactor() {
+            batch.iter_mut().for_each(|record| record.redact(&redactor));
+        }
         if self.unreported > 0 {
-            let event = Event::Lost { count: self.unreported };
-            let lost = Record { id: 0, time: Timestamp::now(), event };
+            let event = Event::Lost {
+                count: self.unreported,
+            };
+            let lost = Record {
+                id: 0,
+                time: Timestamp::now(),
+                event,
+            };
             if self.write_files(std::slice::from_ref(&lost)).is_ok() {
                 self.unreported = 0;
             }
@@ -166,13 +182,18 @@ impl State {
         let mut result = Ok(());
         if let Some(file) = &mut self.text {
             let mut lines = String::new();
-            batch.iter().for_each(|record| text::append(&mut lines, record));
+            batch
+                .iter()
+                .for_each(|record| text::append(&mut lines, record));
             result = file.append(lines.as_bytes());
         }
         if let Some(file) = &mut self.json {
             let mut lines = Vec::new();
-            batch.iter().for_each(|record| json::append(&mut lines, record));
-            result = result.and(file.append(&lines));
+            batch
+                .iter()
+                .for_each(|record| json::append(&mut lines, record));
+            let appended = file.append(&lines);
+            result = result.and(appended);
         }
         result
     }
@@ -182,6 +203,10 @@ impl State {
             Event::Request(request) => match request.verdict {
                 Verdict::Allowed { .. } => self.summary.allowed += 1,
                 Verdict::Blocked { .. } => self.summary.blocked += 1,
+                Verdict::Alarm { .. } => {
+                    self.summary.blocked += 1;
+                    self.summary.alarms += 1;
+                }
                 Verdict::Failed { .. } => self.summary.failed += 1,
             },
             Event::Dns(_) => self.summary.dns_questions += 1,
@@ -201,7 +226,10 @@ struct LogFile {
 
 impl LogFile {
     fn open(path: &Path, rotate_at: u64) -> Result<Self, Error> {
-        let failed = |source| Error::Log { path: path.to_owned(), source };
+        let failed = |source| Error::Log {
+            path: path.to_owned(),
+            source,
+        };
         let mut file = append_to(path).map_err(failed)?;
         let mut length = file.metadata().map_err(failed)?.len();
         if length > 0 && !ends_with_line_feed(path).map_err(failed)? {
@@ -209,18 +237,43 @@ impl LogFile {
             file.write_all(b"\n").map_err(failed)?;
             length += 1;
         }
-        Ok(Self { path: path.to_owned(), file, length, rotate_at })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            length,
+            rotate_at,
+        })
     }
 
     fn append(&mut self, lines: &[u8]) -> Result<(), Error> {
-        self.try_append(lines).map_err(|source| Error::Log { path: self.path.clone(), source })
+        self.try_append(lines).map_err(|source| Error::Log {
+            path: self.path.clone(),
+            source,
+        })
     }
 
-    fn try_append(&mut self, lines: &[u8]) -> io::Result<()> {
-        let grown = self.length + lines.len() as u64;
-        if self.length > 0 && grown > self.rotate_at {
-            self.rotate()?;
+    fn try_append(&mut self, mut lines: &[u8]) -> io::Result<()> {
+        while !lines.is_empty() {
+            let room =
+                usize::try_from(self.rotate_at.saturating_sub(self.length)).unwrap_or(usize::MAX);
+            let (now, later) = lines.split_at(whole_lines(lines, room));
+            if now.is_empty() && self.length > 0 {
+                self.rotate()?;
+                continue;
+            }
+            // A line that is longer than a file may be gets a file of its own.
+            let (now, later) = if now.is_empty() {
+                lines.split_at(first_line(lines))
+            } else {
+                (now, later)
+            };
+            self.write(now)?;
+            lines = later;
         }
+        Ok(())
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(lines) {
             // Half a line would run into the next one.
             self.file.set_len(self.length)?;
@@ -239,6 +292,22 @@ impl LogFile {
         self.length = 0;
         Ok(())
     }
+}
+
+/// How much of the lines fits into the room without cutting one.
+fn whole_lines(lines: &[u8], room: usize) -> usize {
+    let fitting = &lines[..lines.len().min(room)];
+    fitting
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |end| end + 1)
+}
+
+fn first_line(lines: &[u8]) -> usize {
+    lines
+        .iter()
+        .position(|&byte| byte == b'\n')
+        .map_or(lines.len(), |end| end + 1)
 }
 
 fn append_to(path: &Path) -> io::Result<File> {

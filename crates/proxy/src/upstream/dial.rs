@@ -50,7 +50,11 @@ impl Dialler {
         match route.scheme {
             Scheme::Http => {
                 let http2 = route.leg == Leg::Http2;
-                Ok(Dialled { stream: Stream::Plain(stream), address, http2 })
+                Ok(Dialled {
+                    stream: Stream::Plain(stream),
+                    address,
+                    http2,
+                })
             }
             Scheme::Https => self.secure(route, stream, address).await,
         }
@@ -70,7 +74,10 @@ impl Dialler {
         if let (true, Some(trouble)) = (admitted.is_empty(), refused) {
             return Err(trouble);
         }
-        let connected = timeout(self.settings.connect_time, connect_any(admitted, TcpStream::connect));
+        let connected = timeout(
+            self.settings.connect_time,
+            connect_any(admitted, TcpStream::connect),
+        );
         self.connected(connected.await, route)
     }
 
@@ -80,11 +87,19 @@ impl Dialler {
             route.check(SocketAddr::new(ip, route.port))?;
         }
         let addresses = self.resolver.resolve(&proxy.authority.host).await?;
-        let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, proxy.port()));
-        let connected =
-            timeout(self.settings.connect_time, connect_any(addresses.collect(), TcpStream::connect));
+        let addresses = addresses
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, proxy.port()));
+        let connected = timeout(
+            self.settings.connect_time,
+            connect_any(addresses.collect(), TcpStream::connect),
+        );
         let (mut stream, _) = self.connected(connected.await, route)?;
-        let asked = timeout(self.settings.connect_time, ask_for_tunnel(&mut stream, proxy, route)).await;
+        let asked = timeout(
+            self.settings.connect_time,
+            ask_for_tunnel(&mut stream, proxy, route),
+        )
+        .await;
         let refused = |reason: String| Trouble::Proxy {
             proxy: proxy.authority.to_string(),
             host: route.host.to_string(),
@@ -118,8 +133,15 @@ impl Dialler {
         address: Option<SocketAddr>,
     ) -> Result<Dialled, Trouble> {
         let host = || route.host.to_string();
-        let failed = |reason: String| Trouble::Tls { host: host(), reason };
-        let configs = self.trust.configs().await.map_err(|error| failed(error.to_string()))?;
+        let failed = |reason: String| Trouble::Tls {
+            host: host(),
+            reason,
+        };
+        let configs = self
+            .trust
+            .configs()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         let config: &Arc<ClientConfig> = match route.leg {
             Leg::Auto | Leg::Http2 => &configs.any,
             Leg::Http1 => &configs.http1,
@@ -133,7 +155,11 @@ impl Dialler {
         match timeout(self.settings.tls_time, handshake).await {
             Ok(Ok(stream)) => {
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                Ok(Dialled { stream: Stream::Tls(Box::new(stream)), address, http2 })
+                Ok(Dialled {
+                    stream: Stream::Tls(Box::new(stream)),
+                    address,
+                    http2,
+                })
             }
             Ok(Err(error)) => Err(tls_trouble(host(), &error)),
             Err(_) => Err(Trouble::TlsTimeout { host: host() }),
@@ -142,13 +168,22 @@ impl Dialler {
 }
 
 fn tls_trouble(host: String, error: &io::Error) -> Trouble {
-    let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let cause = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
-        Some(rustls::Error::InvalidCertificate(why)) => {
-            Trouble::Certificate { host, reason: why.to_string() }
-        }
-        Some(other) => Trouble::Tls { host, reason: other.to_string() },
-        None => Trouble::Tls { host, reason: error.to_string() },
+        Some(rustls::Error::InvalidCertificate(why)) => Trouble::Certificate {
+            host,
+            reason: why.to_string(),
+        },
+        Some(other) => Trouble::Tls {
+            host,
+            reason: other.to_string(),
+        },
+        None => Trouble::Tls {
+            host,
+            reason: error.to_string(),
+        },
     }
 }
 
@@ -184,8 +219,15 @@ where
 }
 
 /// Returns the status of the proxy's answer.
-async fn ask_for_tunnel(stream: &mut TcpStream, proxy: &HttpProxy, route: Route<'_>) -> io::Result<u16> {
-    let place = Authority { host: route.host.clone(), port: Some(route.port) };
+async fn ask_for_tunnel(
+    stream: &mut TcpStream,
+    proxy: &HttpProxy,
+    route: Route<'_>,
+) -> io::Result<u16> {
+    let place = Authority {
+        host: route.host.clone(),
+        port: Some(route.port),
+    };
     let mut head = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n").into_bytes();
     if let Some(authorization) = &proxy.authorization {
         head.extend(b"Proxy-Authorization: ");
@@ -199,7 +241,10 @@ async fn ask_for_tunnel(stream: &mut TcpStream, proxy: &HttpProxy, route: Route<
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() == MAX_TUNNEL_HEAD {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too long"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its answer is too long",
+            ));
         }
         answer.push(stream.read_u8().await?);
     }
@@ -208,7 +253,10 @@ async fn ask_for_tunnel(stream: &mut TcpStream, proxy: &HttpProxy, route: Route<
     let parsed = response.parse(&answer);
     match (parsed, response.code) {
         (Ok(_), Some(code)) => Ok(code),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is not HTTP")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "its answer is not HTTP",
+        )),
     }
 }
 

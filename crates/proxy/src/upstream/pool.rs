@@ -15,7 +15,7 @@ use std::{
 };
 
 use cordon_policy::{Host, Scheme};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode, header};
 use hyper::{
     body::Incoming,
     client::conn::{TrySendError, http1, http2},
@@ -27,7 +27,12 @@ use super::{
     Leg, Route, Trouble,
     dial::{Dialled, Dialler},
 };
-use crate::{Error, Limits, Upstream, body::RequestBody, forward, tasks::Tasks};
+use crate::{
+    Error, Limits, Upstream,
+    body::{RequestBody, Traffic},
+    forward,
+    tasks::Tasks,
+};
 
 /// Sends requests, over connections that are open where there are any.
 #[derive(Clone)]
@@ -63,7 +68,9 @@ impl Upstreams {
             max_idle: limits.idle_upstreams,
             max_idle_per_host: limits.idle_upstreams_per_host,
         };
-        let upstreams = Self { shared: Arc::new(shared) };
+        let upstreams = Self {
+            shared: Arc::new(shared),
+        };
         upstreams.sweep();
         Ok(upstreams)
     }
@@ -74,7 +81,12 @@ impl Upstreams {
         route: Route<'_>,
         mut request: Request<RequestBody>,
     ) -> Result<Sent, Trouble> {
-        let key = Key { scheme: route.scheme, host: route.host.clone(), port: route.port, leg: route.leg };
+        let key = Key {
+            scheme: route.scheme,
+            host: route.host.clone(),
+            port: route.port,
+            leg: route.leg,
+        };
         while let Some(connection) = self.shared.check_out(&key, route) {
             match self.send_over(connection, &key, request).await {
                 Ok(sent) => return Ok(sent),
@@ -109,7 +121,13 @@ impl Upstreams {
             Ok(dialled) => self.handshake(key, dialled).await,
             Err(trouble) => Err(trouble),
         };
-        let http2 = matches!(connection, Ok(Connection { sender: Sender::Http2 { .. }, .. }));
+        let http2 = matches!(
+            connection,
+            Ok(Connection {
+                sender: Sender::Http2 { .. },
+                ..
+            })
+        );
         if !http2 && gate.is_some() {
             // Whoever waits shall not wait for one failure, or one HTTP/1 connection, after another.
             self.shared.lock().entry(key).gate = None;
@@ -118,13 +136,20 @@ impl Upstreams {
     }
 
     async fn handshake(&self, key: &Key, dialled: Dialled) -> Result<Connection, Trouble> {
-        let Dialled { stream, address, http2 } = dialled;
+        let Dialled {
+            stream,
+            address,
+            http2,
+        } = dialled;
         let io = TokioIo::new(stream);
         let failed = |error: hyper::Error| broken(key, &describe(&error));
         if !http2 {
             let (sender, connection) = http1::Builder::new().handshake(io).await.map_err(failed)?;
             self.shared.tasks.spawn(connection.with_upgrades());
-            return Ok(Connection { sender: Sender::Http1(sender), address });
+            return Ok(Connection {
+                sender: Sender::Http1(sender),
+                address,
+            });
         }
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -144,7 +169,13 @@ impl Upstreams {
             used: Instant::now(),
         };
         self.shared.lock().entry(key).http2.push(waiting);
-        Ok(Connection { sender: Sender::Http2 { sender, stream: Stream::new(streams) }, address })
+        Ok(Connection {
+            sender: Sender::Http2 {
+                sender,
+                stream: Stream::new(streams),
+            },
+            address,
+        })
     }
 
     async fn send_over(
@@ -154,25 +185,47 @@ impl Upstreams {
         mut request: Request<RequestBody>,
     ) -> Result<Sent, Unsent> {
         let Connection { sender, address } = connection;
-        let progress = request.body().progress();
+        let upload = request.body().traffic().cloned();
         match sender {
             Sender::Http1(mut sender) => {
+                if sender.ready().await.is_err() {
+                    return Err(Unsent::Again(Box::new(request)));
+                }
                 forward::for_http1(&mut request);
+                if let Some(upload) = &upload {
+                    wait_for_continue(&mut request, upload);
+                }
                 let sending = sender.try_send_request(request);
-                let response = self.shared.answer(key, progress, sending).await?;
-                let waiting = Waiting { sender, address, since: Instant::now() };
+                let response = self.shared.answer(key, upload.as_deref(), sending).await?;
+                let waiting = Waiting {
+                    sender,
+                    address,
+                    since: Instant::now(),
+                };
                 let lease = Lease::Http1(Some(Return {
                     shared: Arc::clone(&self.shared),
                     key: key.clone(),
                     waiting,
+                    upload,
                 }));
-                Ok(Sent { response, lease, address })
+                Ok(Sent {
+                    response,
+                    lease,
+                    address,
+                })
             }
             Sender::Http2 { mut sender, stream } => {
                 forward::for_http2(&mut request, key.scheme);
+                if let Some(upload) = &upload {
+                    upload.gate.open();
+                }
                 let sending = sender.try_send_request(request);
-                let response = self.shared.answer(key, progress, sending).await?;
-                Ok(Sent { response, lease: Lease::Http2 { _stream: stream }, address })
+                let response = self.shared.answer(key, upload.as_deref(), sending).await?;
+                Ok(Sent {
+                    response,
+                    lease: Lease::Http2 { _stream: stream },
+                    address,
+                })
             }
         }
     }
@@ -184,7 +237,9 @@ impl Upstreams {
         self.shared.tasks.spawn(async move {
             loop {
                 tokio::time::sleep(period).await;
-                let Some(shared) = shared.upgrade() else { return };
+                let Some(shared) = shared.upgrade() else {
+                    return;
+                };
                 shared.lock().expire(shared.keep_alive);
             }
         });
@@ -198,27 +253,32 @@ impl Shared {
     }
 
     fn check_out(&self, key: &Key, route: Route<'_>) -> Option<Connection> {
-        self.lock().check_out(key, |address| address.is_none_or(|address| route.check(address).is_ok()))
+        self.lock().check_out(key, |address| {
+            address.is_none_or(|address| route.check(address).is_ok())
+        })
     }
 
     /// Waits for the head of a response, for as long as the upload makes progress.
     async fn answer(
         &self,
         key: &Key,
-        progress: impl Fn() -> u64,
-        sending: impl Future<Output = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>>,
+        upload: Option<&Traffic>,
+        sending: impl Future<Output = Attempt>,
     ) -> Result<Response<Incoming>, Unsent> {
         let mut sending = std::pin::pin!(sending);
+        let progress = || upload.map_or(0, |upload| upload.up.load(Ordering::Relaxed));
         let mut seen = progress();
+        if let Some(upload) = upload
+            && upload.gate.is_shut()
+        {
+            match tokio::time::timeout(CONTINUE_TIME, &mut sending).await {
+                Ok(result) => return settled(key, result),
+                Err(_) => upload.gate.open(),
+            }
+        }
         loop {
             match tokio::time::timeout(self.answer_time, &mut sending).await {
-                Ok(Ok(response)) => return Ok(response),
-                Ok(Err(mut error)) => {
-                    return Err(match error.take_message() {
-                        Some(request) => Unsent::Again(Box::new(request)),
-                        None => Unsent::Trouble(broken(key, &describe(error.error()))),
-                    });
-                }
+                Ok(result) => return settled(key, result),
                 Err(_) if progress() > seen => seen = progress(),
                 Err(_) => {
                     let host = key.host.to_string();
@@ -227,6 +287,33 @@ impl Shared {
             }
         }
     }
+}
+
+type Attempt = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+
+fn settled(key: &Key, attempt: Attempt) -> Result<Response<Incoming>, Unsent> {
+    attempt.map_err(|mut error| match error.take_message() {
+        Some(request) => Unsent::Again(Box::new(request)),
+        // The body is the client's, so is its failure.
+        None if error.error().is_user() => Unsent::Trouble(Trouble::ClientGone),
+        None => Unsent::Trouble(broken(key, &describe(error.error()))),
+    })
+}
+
+/// A client that waits to be asked for its body is asked when the upstream asks.
+fn wait_for_continue(request: &mut Request<RequestBody>, upload: &Arc<Traffic>) {
+    let expects = request.headers().get(header::EXPECT);
+    if !expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        upload.gate.open();
+        return;
+    }
+    upload.gate.shut();
+    let upload = Arc::clone(upload);
+    hyper::ext::on_informational(request, move |response| {
+        if response.status() == StatusCode::CONTINUE {
+            upload.gate.open();
+        }
+    });
 }
 
 enum Unsent {
@@ -244,16 +331,33 @@ impl Lease {
     /// The response has been read to its end: the connection may serve the next request.
     pub(crate) fn give_back(&mut self) {
         let Self::Http1(slot) = self else { return };
-        let Some(Return { shared, key, mut waiting }) = slot.take() else { return };
-        if waiting.sender.is_ready() {
-            shared.lock().check_in(key, waiting, shared.max_idle, shared.max_idle_per_host);
-        } else if !waiting.sender.is_closed() {
-            // The connection's own task has yet to see the end, or the upload still runs.
+        let Some(Return {
+            shared,
+            key,
+            mut waiting,
+            upload,
+        }) = slot.take()
+        else {
+            return;
+        };
+        if waiting.sender.is_closed() {
+            return;
+        }
+        let uploaded = upload.is_none_or(|upload| upload.uploaded.load(Ordering::Acquire));
+        if waiting.sender.is_ready() || uploaded {
+            // If it is not ready yet, its own task is about to see the end.
+            shared
+                .lock()
+                .check_in(key, waiting, shared.max_idle, shared.max_idle_per_host);
+        } else {
+            // The upstream answered before it had read the whole request.
             let tasks = shared.tasks.clone();
             tasks.spawn(async move {
                 if waiting.sender.ready().await.is_ok() {
                     waiting.since = Instant::now();
-                    shared.lock().check_in(key, waiting, shared.max_idle, shared.max_idle_per_host);
+                    shared
+                        .lock()
+                        .check_in(key, waiting, shared.max_idle, shared.max_idle_per_host);
                 }
             });
         }
@@ -264,6 +368,7 @@ pub(crate) struct Return {
     shared: Arc<Shared>,
     key: Key,
     waiting: Waiting,
+    upload: Option<Arc<Traffic>>,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -291,7 +396,11 @@ struct Entry {
 
 impl Default for Entry {
     fn default() -> Self {
-        Self { idle: Vec::new(), http2: Vec::new(), gate: Some(Arc::default()) }
+        Self {
+            idle: Vec::new(),
+            http2: Vec::new(),
+            gate: Some(Arc::default()),
+        }
     }
 }
 
@@ -315,7 +424,10 @@ struct Connection {
 
 enum Sender {
     Http1(http1::SendRequest<RequestBody>),
-    Http2 { sender: http2::SendRequest<RequestBody>, stream: Stream },
+    Http2 {
+        sender: http2::SendRequest<RequestBody>,
+        stream: Stream,
+    },
 }
 
 /// One of the streams of an HTTP/2 connection.
@@ -347,15 +459,23 @@ impl Pool {
         }
     }
 
-    fn check_out(&mut self, key: &Key, admits: impl Fn(Option<SocketAddr>) -> bool) -> Option<Connection> {
+    fn check_out(
+        &mut self,
+        key: &Key,
+        admits: impl Fn(Option<SocketAddr>) -> bool,
+    ) -> Option<Connection> {
         let entry = self.hosts.get_mut(key)?;
         entry.http2.retain(|open| !open.sender.is_closed());
         for open in &mut entry.http2 {
             let free = open.streams.load(Ordering::Relaxed) < MAX_STREAMS;
             if free && open.sender.is_ready() && admits(open.address) {
                 open.used = Instant::now();
-                let (sender, stream) = (open.sender.clone(), Stream::new(Arc::clone(&open.streams)));
-                return Some(Connection { sender: Sender::Http2 { sender, stream }, address: open.address });
+                let (sender, stream) =
+                    (open.sender.clone(), Stream::new(Arc::clone(&open.streams)));
+                return Some(Connection {
+                    sender: Sender::Http2 { sender, stream },
+                    address: open.address,
+                });
             }
         }
         let mut at = entry.idle.len();
@@ -364,10 +484,15 @@ impl Pool {
             if entry.idle[at].sender.is_closed() {
                 entry.idle.swap_remove(at);
                 self.idle -= 1;
-            } else if entry.idle[at].sender.is_ready() && admits(entry.idle[at].address) {
-                let Waiting { sender, address, .. } = entry.idle.remove(at);
+            } else if admits(entry.idle[at].address) {
+                let Waiting {
+                    sender, address, ..
+                } = entry.idle.remove(at);
                 self.idle -= 1;
-                return Some(Connection { sender: Sender::Http1(sender), address });
+                return Some(Connection {
+                    sender: Sender::Http1(sender),
+                    address,
+                });
             }
         }
         None
@@ -386,7 +511,10 @@ impl Pool {
 
     /// Drops the connection that has waited longest.
     fn evict(&mut self) {
-        let oldest = self.hosts.values_mut().filter(|entry| !entry.idle.is_empty());
+        let oldest = self
+            .hosts
+            .values_mut()
+            .filter(|entry| !entry.idle.is_empty());
         let oldest = oldest.min_by_key(|entry| entry.idle[0].since);
         if let Some(entry) = oldest {
             entry.idle.remove(0);
@@ -407,7 +535,10 @@ impl Pool {
             });
             left += entry.idle.len();
             // A gate that somebody holds must be found again by the next request.
-            let waited_for = entry.gate.as_ref().is_some_and(|gate| Arc::strong_count(gate) > 1);
+            let waited_for = entry
+                .gate
+                .as_ref()
+                .is_some_and(|gate| Arc::strong_count(gate) > 1);
             !entry.idle.is_empty() || !entry.http2.is_empty() || waited_for
         });
         self.idle = left;
@@ -415,7 +546,10 @@ impl Pool {
 }
 
 fn broken(key: &Key, reason: &str) -> Trouble {
-    Trouble::Broken { host: key.host.to_string(), reason: reason.to_owned() }
+    Trouble::Broken {
+        host: key.host.to_string(),
+        reason: reason.to_owned(),
+    }
 }
 
 /// The library keeps the telling part of an error in its cause.
@@ -428,6 +562,9 @@ pub(crate) fn describe(error: &hyper::Error) -> String {
 
 /// What servers usually admit on one HTTP/2 connection; the next request opens another.
 const MAX_STREAMS: usize = 100;
+
+/// Many servers never ask for a body; after this time it is sent all the same.
+const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
 /// Finds dead HTTP/2 connections before a request does.
 const PING_INTERVAL: Duration = Duration::from_secs(20);

@@ -28,7 +28,11 @@ pub(super) struct Resolver {
 
 impl Resolver {
     pub(super) fn new(servers: Vec<SocketAddr>, time: Duration) -> Self {
-        Self { servers, time, resolver: OnceLock::new() }
+        Self {
+            servers,
+            time,
+            resolver: OnceLock::new(),
+        }
     }
 
     /// All addresses of a host, IPv6 and IPv4 by turns.
@@ -36,8 +40,12 @@ impl Resolver {
         if let Some(address) = host.ip() {
             return Ok(vec![address]);
         }
-        let failed = |reason: String| Trouble::Resolve { host: host.to_string(), reason };
-        let mut name = Name::from_ascii(host.as_str()).map_err(|error| failed(error.to_string()))?;
+        let failed = |reason: String| Trouble::Resolve {
+            host: host.to_string(),
+            reason,
+        };
+        let mut name =
+            Name::from_ascii(host.as_str()).map_err(|error| failed(error.to_string()))?;
         // A full name: the host's search list is not for names that were judged as they are.
         name.set_fqdn(true);
         let resolver = self.resolver()?;
@@ -45,13 +53,17 @@ impl Resolver {
             Ok(Ok(lookup)) => lookup.iter().collect(),
             Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => match none.response_code {
                 ResponseCode::NXDomain => {
-                    return Err(Trouble::NoSuchName { host: host.to_string() });
+                    return Err(Trouble::NoSuchName {
+                        host: host.to_string(),
+                    });
                 }
                 ResponseCode::NoError => Vec::new(),
                 code => return Err(failed(code.to_str().to_owned())),
             },
             Ok(Err(NetError::Timeout)) | Err(_) => {
-                return Err(Trouble::ResolveTimeout { host: host.to_string() });
+                return Err(Trouble::ResolveTimeout {
+                    host: host.to_string(),
+                });
             }
             Ok(Err(error)) => return Err(failed(error.to_string())),
         };
@@ -65,7 +77,9 @@ impl Resolver {
         if let Some(resolver) = self.resolver.get() {
             return Ok(resolver);
         }
-        let built = self.build().map_err(|error| Trouble::Resolver { reason: error.to_string() })?;
+        let built = self.build().map_err(|error| Trouble::Resolver {
+            reason: error.to_string(),
+        })?;
         Ok(self.resolver.get_or_init(|| built))
     }
 
@@ -99,8 +113,14 @@ fn by_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let (v6, v4): (Vec<_>, Vec<_>) = addresses.into_iter().partition(IpAddr::is_ipv6);
     let length = v6.len().max(v4.len());
     let (v6, v4) = (v6.into_iter().map(Some), v4.into_iter().map(Some));
-    let pairs = v6.chain(std::iter::repeat(None)).zip(v4.chain(std::iter::repeat(None)));
-    pairs.take(length).flat_map(|(v6, v4)| [v6, v4]).flatten().collect()
+    let pairs = v6
+        .chain(std::iter::repeat(None))
+        .zip(v4.chain(std::iter::repeat(None)));
+    pairs
+        .take(length)
+        .flat_map(|(v6, v4)| [v6, v4])
+        .flatten()
+        .collect()
 }
 
 /// Hosts move; a long TTL must not keep a run on a dead address.
@@ -117,6 +137,9 @@ mod tests {
     fn address_families_take_turns() {
         let parse = |list: &[&str]| Vec::from_iter(list.iter().map(|text| text.parse().unwrap()));
         let mixed: Vec<IpAddr> = parse(&["1.1.1.1", "1.1.1.2", "1.1.1.3", "::1"]);
-        assert_eq!(by_turns(mixed), parse(&["::1", "1.1.1.1", "1.1.1.2", "1.1.1.3"]));
+        assert_eq!(
+            by_turns(mixed),
+            parse(&["::1", "1.1.1.1", "1.1.1.2", "1.1.1.3"])
+        );
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use rustls::{
-    ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer,
-};
+use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer};
 use tokio::sync::OnceCell;
 
 use crate::Error;
@@ -29,7 +27,10 @@ impl Trust {
                 .add(certificate.clone())
                 .map_err(|source| Error::BadRoot { index, source })?;
         }
-        Ok(Self { extra: roots, configs: OnceCell::new() })
+        Ok(Self {
+            extra: roots,
+            configs: OnceCell::new(),
+        })
     }
 
     pub(super) async fn configs(&self) -> Result<&Configs, rustls::Error> {
@@ -56,7 +57,10 @@ impl Configs {
         let mut http1 = any.clone();
         any.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         http1.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { any: Arc::new(any), http1: Arc::new(http1) })
+        Ok(Self {
+            any: Arc::new(any),
+            http1: Arc::new(http1),
+        })
     }
 }
 

@@ -15,7 +15,11 @@ async fn an_allowed_request_reaches_its_origin() {
         (origin.https_url("/a?b=c"), "--http2", "2"),
         (origin.http_url("/a?b=c"), "--http2-prior-knowledge", "2"),
     ] {
-        assert_eq!(bench.curl(&[option, &url]).await, format!("hello from /a\n200 {version}"), "{url} {option}");
+        assert_eq!(
+            bench.curl(&[option, &url]).await,
+            format!("hello from /a\n200 {version}"),
+            "{url} {option}"
+        );
     }
     let requests = bench.requests(4).await;
     for request in &requests {
@@ -27,7 +31,15 @@ async fn an_allowed_request_reaches_its_origin() {
     }
     let seen = origin.seen();
     let versions: Vec<_> = seen.iter().map(|seen| seen.version).collect();
-    assert_eq!(versions, [Version::HTTP_11, Version::HTTP_2, Version::HTTP_2, Version::HTTP_2]);
+    assert_eq!(
+        versions,
+        [
+            Version::HTTP_11,
+            Version::HTTP_2,
+            Version::HTTP_2,
+            Version::HTTP_2
+        ]
+    );
     assert!(seen.iter().all(|seen| seen.target == "/a?b=c"));
     assert_eq!(
         bench.lines()[1..],
@@ -54,9 +66,279 @@ async fn a_refused_request_says_why_and_how_to_allow_it() {
         assert_eq!(body["host"], "evil.test");
         assert_eq!(body["path"], "/secret?x=1");
         assert_eq!(body["method"], "GET");
-        assert_eq!(body["hint"], "add `evil.test` to `domains` in the allowlist");
+        assert_eq!(
+            body["hint"],
+            "add `evil.test` to `domains` in the allowlist"
+        );
     }
     bench.requests(2).await;
-    assert_eq!(bench.lines()[1], "BLOCKED GET https://evil.test/secret?x=1 -> 403");
+    assert_eq!(
+        bench.lines()[1],
+        "BLOCKED GET https://evil.test/secret?x=1 -> 403"
+    );
     assert!(origin.seen().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_pass_both_ways_on_every_pair_of_protocols() {
+    for protocols in [&["http/1.1"][..], &["h2"]] {
+        let origin = Origin::with_protocols(protocols).await;
+        let bench = Bench::start(&origin).await;
+        for option in ["--http1.1", "--http2"] {
+            let url = origin.https_url("/echo");
+            let body = "0123456789".repeat(10_000);
+            let file = bench.directory.path().join("body");
+            std::fs::write(&file, &body).unwrap();
+            let data = format!("@{}", file.display());
+            for framing in [
+                "Content-Type: text/plain",
+                "Transfer-Encoding: chunked",
+                "Expect: 100-continue",
+            ] {
+                let answer = bench
+                    .curl(&[option, &url, "-H", framing, "--data-binary", &data])
+                    .await;
+                let (echoed, status) = answer.rsplit_once('\n').unwrap();
+                assert!(
+                    status.starts_with("200 "),
+                    "{protocols:?} {option} {framing}: {status}"
+                );
+                assert!(
+                    echoed == body,
+                    "{protocols:?} {option} {framing}: {} bytes",
+                    echoed.len()
+                );
+            }
+        }
+        for request in bench.requests(6).await {
+            assert_eq!((request.bytes_up, request.bytes_down), (100_000, 100_000));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_request_has_a_length_and_no_body() {
+    for protocols in [&["http/1.1"][..], &["h2"]] {
+        let origin = Origin::with_protocols(protocols).await;
+        let bench = Bench::start(&origin).await;
+        for option in ["--http1.1", "--http2"] {
+            let output = bench
+                .curl_output(&[option, "--head", &origin.https_url("/bytes?1234")])
+                .await;
+            let answer = format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+            assert!(
+                answer.to_lowercase().contains("content-length: 1234"),
+                "{answer}"
+            );
+            assert!(answer.contains("\n200 "), "{answer}");
+        }
+        bench.requests(2).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statuses_and_headers_pass_unchanged() {
+    let origin = Origin::start().await;
+    let bench = Bench::start(&origin).await;
+    for option in ["--http1.1", "--http2"] {
+        assert!(
+            bench
+                .curl(&[option, &origin.https_url("/teapot")])
+                .await
+                .contains("short and stout\n418")
+        );
+        let output = bench
+            .curl_output(&[option, "-i", &origin.https_url("/headers")])
+            .await;
+        let head = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        assert_eq!(head.matches("set-cookie: ").count(), 2, "{head}");
+        assert!(!head.contains("alt-svc"), "{head}");
+        assert!(
+            output
+                .stdout
+                .windows(3)
+                .any(|window| window == b"\xe9t\xe9"),
+            "{head}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_the_connection_stays_on_it() {
+    let origin = Origin::with_protocols(&["http/1.1"]).await;
+    let bench = Bench::start(&origin).await;
+    let url = origin.https_url("/");
+    bench
+        .curl(&[
+            "--http1.1",
+            &url,
+            "-H",
+            "Connection: x-mine, close, host",
+            "-H",
+            "X-Mine: 1",
+            "-H",
+            "Keep-Alive: 5",
+            "-H",
+            "Proxy-Authorization: Basic eA==",
+            "-H",
+            "Proxy-Connection: keep-alive",
+            "-H",
+            "X-Theirs: 2",
+        ])
+        .await;
+    let seen = &origin.seen()[0];
+    let mut names: Vec<_> = seen.headers.keys().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["accept", "host", "user-agent", "x-theirs"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cookies_in_pieces_become_one_header_for_http1() {
+    let origin = Origin::with_protocols(&["http/1.1"]).await;
+    let bench = Bench::start(&origin).await;
+    bench
+        .curl(&[
+            "--http2",
+            &origin.https_url("/"),
+            "-H",
+            "Cookie: a=1",
+            "-H",
+            "Cookie: b=2",
+        ])
+        .await;
+    let seen = &origin.seen()[0];
+    assert_eq!(
+        seen.headers.get_all("cookie").iter().collect::<Vec<_>>(),
+        ["a=1; b=2"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_upstream_gets_the_host_that_was_judged() {
+    let origin = Origin::with_protocols(&["http/1.1"]).await;
+    let bench = Bench::start(&origin).await;
+    let port = origin.http.port();
+    for host in ["API.test", "api.test.", "Api.Test."] {
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+        let answer = bench.raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    bench.requests(3).await;
+    for seen in origin.seen() {
+        assert_eq!(seen.headers["host"], format!("api.test:{port}"));
+    }
+    assert_eq!(
+        bench.lines()[1],
+        format!("ALLOWED GET http://api.test:{port}/ -> 200")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_name_that_is_not_the_host_is_refused() {
+    let origin = Origin::start().await;
+    let bench = Bench::start(&origin).await;
+    for option in ["--http1.1", "--http2"] {
+        let answer = bench
+            .curl(&[option, "-H", "Host: evil.test", &origin.https_url("/")])
+            .await;
+        let (body, status) = answer.rsplit_once('\n').unwrap();
+        assert!(status.starts_with("403 "), "{answer}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["code"], "host_mismatch");
+        assert_eq!(body["url_host"], "api.test");
+    }
+    bench.requests(2).await;
+    assert!(
+        bench.lines()[1].ends_with("-> 403 (host mismatch: header=evil.test, url=api.test)"),
+        "{:?}",
+        bench.lines()
+    );
+    assert!(origin.seen().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_to_an_origin_are_used_again() {
+    for protocols in [&["http/1.1"][..], &["h2"]] {
+        let origin = Origin::with_protocols(protocols).await;
+        let bench = Bench::start(&origin).await;
+        for option in ["--http1.1", "--http2", "--http1.1"] {
+            bench
+                .curl(&[option, &origin.https_url("/a"), &origin.https_url("/b")])
+                .await;
+            bench
+                .curl(&[
+                    option,
+                    &origin.https_url("/echo"),
+                    &origin.https_url("/echo"),
+                    "-d",
+                    "x",
+                ])
+                .await;
+        }
+        let seen = origin.seen();
+        assert_eq!(seen.len(), 12);
+        assert!(
+            seen.iter().all(|request| request.peer == seen[0].peer),
+            "{seen:#?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trailers_pass_on_every_pair_of_protocols() {
+    for protocols in [&["http/1.1"][..], &["h2"]] {
+        let origin = Origin::with_protocols(protocols).await;
+        let bench = Bench::start(&origin).await;
+        let url = origin.https_url("/trailers");
+        for (option, expected) in [
+            ("--http1.1", "grpc-status: 0"),
+            ("--http2", "grpc-status: 0"),
+        ] {
+            let answer = bench
+                .curl(&[
+                    option,
+                    "-v",
+                    "-H",
+                    "TE: trailers",
+                    "--raw",
+                    "--stderr",
+                    "-",
+                    &url,
+                ])
+                .await;
+            assert!(
+                answer.contains("message") && answer.contains(expected),
+                "{protocols:?} {option}: {answer}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_at_the_same_time_share_one_http2_connection() {
+    let origin = Origin::with_protocols(&["h2"]).await;
+    let bench = Bench::start(&origin).await;
+    let ca = bench.ca().display().to_string();
+    let connect = format!("::{}", bench.https);
+    let url = origin.https_url("/n/[1-40]");
+    let arguments = [
+        "-s",
+        "--http2",
+        "--parallel",
+        "--parallel-max",
+        "40",
+        "--cacert",
+        &ca,
+        "--connect-to",
+        &connect,
+        &url,
+    ];
+    crate::support::stdout("curl", &arguments).await;
+    bench.requests(40).await;
+    let seen = origin.seen();
+    assert!(seen.iter().all(|request| request.peer == seen[0].peer));
 }

@@ -1,5 +1,19 @@
 //! The proxy on real sockets, between real clients and real TLS origins.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test ends where it fails"
+)]
+
 mod dns;
+mod framing;
 mod http;
+mod http2;
+mod limits;
+mod log;
+mod streaming;
 mod support;
+mod tls;
+mod upstream;
+mod websocket;

@@ -112,7 +112,10 @@ pub(crate) fn credentials(protocols: &[&str]) -> (CertificateDer<'static>, Serve
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
         .unwrap();
-    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
     (root, config)
 }
 
@@ -150,15 +153,27 @@ where
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     // Tests break connections on purpose.
-    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    let _ = builder
+        .serve_connection_with_upgrades(TokioIo::new(stream), service)
+        .await;
 }
 
 async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
-    let number = || request.uri().query().and_then(|query| query.parse::<usize>().ok()).unwrap_or(0);
+    let number = || {
+        request
+            .uri()
+            .query()
+            .and_then(|query| query.parse::<usize>().ok())
+            .unwrap_or(0)
+    };
     Ok(match path.as_str() {
         "/echo" => {
-            let body = request.body_mut().collect().await.map(|body| body.to_bytes());
+            let body = request
+                .body_mut()
+                .collect()
+                .await
+                .map(|body| body.to_bytes());
             full(body.unwrap_or_default())
         }
         "/events" => events(),
@@ -168,6 +183,14 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infall
                 length += frame.data_ref().map_or(0, Bytes::len);
             }
             full(length.to_string())
+        }
+        // Over HTTP/2 the library would send a body to HEAD as well.
+        "/bytes" if request.method() == Method::HEAD => {
+            let mut response = full("");
+            response
+                .headers_mut()
+                .insert(header::CONTENT_LENGTH, number().into());
+            response
         }
         "/bytes" => bytes(number()),
         "/silent" => {
@@ -187,7 +210,10 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infall
             headers.insert(header::ALT_SVC, "h3=\":443\"".parse().unwrap());
             headers.append(header::SET_COOKIE, "a=1".parse().unwrap());
             headers.append(header::SET_COOKIE, "b=2".parse().unwrap());
-            headers.insert("x-odd", http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap());
+            headers.insert(
+                "x-odd",
+                http::HeaderValue::from_bytes(b"\xe9t\xe9").unwrap(),
+            );
             response
         }
         "/socket" => socket(request),
@@ -199,7 +225,10 @@ fn full(text: impl Into<Bytes>) -> Response<Body> {
     Response::new(http_body_util::Full::new(text.into()).boxed())
 }
 
-fn streamed(fill: impl Future<Output = ()> + Send + 'static, frames: mpsc::Receiver<Frame<Bytes>>) -> Response<Body> {
+fn streamed(
+    fill: impl Future<Output = ()> + Send + 'static,
+    frames: mpsc::Receiver<Frame<Bytes>>,
+) -> Response<Body> {
     tokio::spawn(fill);
     let frames = futures_util::stream::unfold(frames, |mut frames| async move {
         frames.recv().await.map(|frame| (Ok(frame), frames))
@@ -220,7 +249,9 @@ fn events() -> Response<Body> {
         }
     };
     let mut response = streamed(fill, receiver);
-    response.headers_mut().insert(header::CONTENT_TYPE, "text/event-stream".parse().unwrap());
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, "text/event-stream".parse().unwrap());
     response
 }
 
@@ -238,7 +269,9 @@ fn bytes(length: usize) -> Response<Body> {
         }
     };
     let mut response = streamed(fill, receiver);
-    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    response
+        .headers_mut()
+        .insert(header::CONTENT_LENGTH, length.into());
     response
 }
 
@@ -256,13 +289,17 @@ fn stall() -> Response<Body> {
 fn trailers() -> Response<Body> {
     let (sender, receiver) = mpsc::channel(2);
     let fill = async move {
-        let _ = sender.send(Frame::data(Bytes::from_static(b"message"))).await;
+        let _ = sender
+            .send(Frame::data(Bytes::from_static(b"message")))
+            .await;
         let mut trailers = HeaderMap::new();
         trailers.insert("grpc-status", "0".parse().unwrap());
         let _ = sender.send(Frame::trailers(trailers)).await;
     };
     let mut response = streamed(fill, receiver);
-    response.headers_mut().insert(header::TRAILER, "grpc-status".parse().unwrap());
+    response
+        .headers_mut()
+        .insert(header::TRAILER, "grpc-status".parse().unwrap());
     response
 }
 
@@ -272,7 +309,10 @@ fn socket(mut request: Request<Incoming>) -> Response<Body> {
 
     let key = request.headers()[header::SEC_WEBSOCKET_KEY].clone();
     let salt = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    let digest = Sha1::new().chain_update(key.as_bytes()).chain_update(salt).finalize();
+    let digest = Sha1::new()
+        .chain_update(key.as_bytes())
+        .chain_update(salt)
+        .finalize();
     let accept = data_encoding::BASE64.encode(&digest);
     tokio::spawn(async move {
         let upgraded = hyper::upgrade::on(&mut request).await.unwrap();

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use cordon::{Event, Level, Notice, Outcome, Progress, Record, SandboxError, Verdict};
+use cordon::{Event, FileNotice, Level, Notice, Outcome, Progress, Record, SandboxError, Verdict};
 
 pub(crate) use transcript::Transcript;
 
@@ -106,6 +106,14 @@ impl Printer {
         })
     }
 
+    /// What there is to know of the configuration file.
+    pub(crate) fn file_notice(&self, notice: &FileNotice) {
+        match notice.level() {
+            Level::Warning => self.warning(notice),
+            Level::Info => self.info(notice),
+        }
+    }
+
     /// What a build has to say.
     pub(crate) fn build(&self, progress: Progress<'_>) {
         match progress {
@@ -173,10 +181,10 @@ pub(crate) struct Hinted {
 }
 
 impl Hinted {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Display, hint: impl Display) -> Self {
         Self {
-            message: message.into(),
-            hint: hint.into(),
+            message: message.to_string(),
+            hint: hint.to_string(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{InvalidContextId, InvalidLimit, MountError};
+use crate::{FileError, InvalidContextId, InvalidLimit, MountError};
 
 /// The sandbox could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,9 @@ pub enum SandboxError {
     /// The agent cannot be asked for that.
     #[error(transparent)]
     Agent(#[from] cordon_agents::Error),
+    /// The configuration file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A secret cannot be masked.
     #[error(transparent)]
     Secrets(#[from] cordon_secrets::SecretsError),
@@ -113,6 +116,7 @@ impl SandboxError {
         match self {
             Self::Engine(error) => error.hint(),
             Self::Image(error) => error.hint(),
+            Self::File(error) => error.hint(),
             Self::Allowlist(error) => Some(error.hint()),
             Self::Door { engine, .. } if engine.contains("noexec") => {
                 Some("the cache directory is on a file system mounted noexec; set XDG_CACHE_HOME to another".into())

@@ -8,16 +8,13 @@ use std::{
 };
 
 use anyhow::Context;
-use cordon::{
-    Agent, Budget, ContextId, MaskedSecret, Network, NetworkSandbox, Outcome, Prompt, Secret, Task,
-    TaskSpec, prepare_secrets,
-};
+use cordon::{Agent, Budget, ContextId, MaskedSecret, Outcome, Prompt, Secret, Task, TaskSpec};
 
 use crate::{
     args::AgentRun,
     commands::{
         interrupts::Interrupts,
-        surroundings::{self, Ready},
+        surroundings::{self, Own, Ready, Settings},
     },
     exit::Exit,
     printer::{Hinted, Printer, Transcript},
@@ -26,7 +23,7 @@ use crate::{
 pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::new()?;
     let text = prompt(&args)?;
-    let mut spec = spec(&args, printer)?;
+    let mut spec = spec(&args, printer).await?;
     let Ready { sandbox, image } =
         match surroundings::prepare(&args.container, &mut interrupts, printer).await? {
             Ok(ready) => ready,
@@ -90,32 +87,46 @@ fn exit(outcome: Outcome) -> Exit {
     }
 }
 
-fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
+async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
     let container = &args.container;
     let context = match &args.context {
         Some(context) => context.clone(),
         None => context_of_directory()?,
     };
     let directory = contexts()?.join(context.as_str());
-    let prepared =
-        prepare_secrets(keys(args.agent)?, Vec::new()).map_err(cordon::SandboxError::from)?;
-    let mut allowlist = surroundings::allowlist(container)?;
-    for host in args.agent.api_hosts() {
-        allowlist.allow_host(host)?;
-    }
-    let mut env = surroundings::variables(container, printer);
-    env.extend(prepared.env);
-    let mut limits = surroundings::limits(container);
+    let mounts = surroundings::mounts(&container.mount)?;
+    let own = Own {
+        secrets: keys(args.agent)?,
+        hosts: args.agent.api_hosts(),
+    };
+    let Settings {
+        env,
+        network,
+        mut limits,
+    } = surroundings::settings(container, &mounts, own, printer).await?;
     let defaults = TaskSpec::new(args.agent, context, "", &directory);
     limits.timeout = limits.timeout.or(defaults.limits.timeout);
+    let known = |name: &str| env.iter().any(|(other, _)| other == name);
+    if !args
+        .agent
+        .credentials()
+        .iter()
+        .any(|credential| known(credential.variable))
+    {
+        let names: Vec<_> = args
+            .agent
+            .credentials()
+            .iter()
+            .map(|credential| credential.variable)
+            .collect();
+        let message = format!("no key for {} in the environment", args.agent);
+        return Err(Hinted::new(message, format!("set {}", names.join(" or "))).into());
+    }
     Ok(TaskSpec {
-        mounts: surroundings::mounts(&container.mount)?,
+        mounts,
         env,
         network_log_dir: Some(directory),
-        network: Network::Sandboxed(NetworkSandbox {
-            allowlist,
-            replacements: prepared.replacements,
-        }),
+        network,
         limits,
         budget: Budget {
             max_cost_usd: args.max_cost_usd,
@@ -149,15 +160,6 @@ fn keys(agent: Agent) -> anyhow::Result<Vec<MaskedSecret>> {
             scopes.collect::<Result<_, _>>()?,
             vec![cordon::NamePattern::new(credential.header)],
         ));
-    }
-    if keys.is_empty() {
-        let names: Vec<_> = agent
-            .credentials()
-            .iter()
-            .map(|credential| credential.variable)
-            .collect();
-        let message = format!("no key for {agent} in the environment");
-        return Err(Hinted::new(message, format!("set {}", names.join(" or "))).into());
     }
     Ok(keys)
 }

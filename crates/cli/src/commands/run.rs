@@ -2,13 +2,13 @@
 
 use std::io::ErrorKind;
 
-use cordon::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox, Streams};
+use cordon::{CommandResult, CommandSpec, CommandTask, Streams};
 
 use crate::{
     args::Run,
     commands::{
         interrupts::Interrupts,
-        surroundings::{self, Ready},
+        surroundings::{self, Own, Ready, Settings},
     },
     exit::Exit,
     printer::Printer,
@@ -18,16 +18,19 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::new()?;
     let container = &args.container;
     // Everything that can be wrong with what was written is found before anything is started.
+    let mounts = surroundings::mounts(&container.mount)?;
+    let Settings {
+        env,
+        network,
+        limits,
+    } = surroundings::settings(container, &mounts, Own::default(), printer).await?;
     let mut spec = CommandSpec {
-        mounts: surroundings::mounts(&container.mount)?,
-        env: surroundings::variables(container, printer),
+        mounts,
+        env,
         workdir: container.workdir.clone(),
         user: container.user.clone(),
-        network: Network::Sandboxed(NetworkSandbox {
-            allowlist: surroundings::allowlist(container)?,
-            ..NetworkSandbox::default()
-        }),
-        limits: surroundings::limits(container),
+        network,
+        limits,
         network_log: container.network_log.clone(),
         on_network: container.network_log_live.then(|| printer.network()),
         ..CommandSpec::new("", args.command)

@@ -9,8 +9,9 @@ use std::{
 
 use anyhow::Context;
 use cordon::{
-    Allowlist, Entrypoint, MaxImageAge, Mount, Pull, Recipe, ResourceLimits, Sandbox,
-    SandboxConfig, SandboxError, StartLimit, Upstream,
+    Allowlist, Entrypoint, HostEnv, MaskedSecret, MaxImageAge, Mount, Network, NetworkSandbox,
+    Pull, Recipe, ResourceLimits, Sandbox, SandboxConfig, SandboxError, SandboxFile, StartLimit,
+    Upstream,
 };
 
 use crate::{
@@ -71,15 +72,6 @@ fn config(args: &Container, printer: &Printer) -> anyhow::Result<SandboxConfig> 
     })
 }
 
-pub(crate) fn limits(args: &Container) -> ResourceLimits {
-    ResourceLimits {
-        timeout: args.timeout.map(Duration::from_secs),
-        memory: args.memory,
-        cpus: args.cpus,
-        pids: args.pids,
-    }
-}
-
 /// The recipe of the image to be built; `None` where an image is named.
 pub(crate) fn recipe(args: &Container) -> anyhow::Result<Option<Recipe>> {
     let named = args.image.as_ref().is_some_and(|image| !image.is_empty());
@@ -133,7 +125,132 @@ pub(crate) fn mounts(asked: &[MountArg]) -> anyhow::Result<Vec<Mount>> {
     Ok(mounts)
 }
 
-pub(crate) fn variables(args: &Container, printer: &Printer) -> Vec<(String, String)> {
+/// What the command gets beside its mounts, from the flags and the configuration file together.
+pub(crate) struct Settings {
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) network: Network,
+    pub(crate) limits: ResourceLimits,
+}
+
+/// What a run brings along by itself.
+#[derive(Default)]
+pub(crate) struct Own {
+    /// Secrets, unless the configuration file sets the same variables.
+    pub(crate) secrets: Vec<MaskedSecret>,
+    /// Hosts that may be reached in any case.
+    pub(crate) hosts: &'static [&'static str],
+}
+
+/// Flags win over the file, and surrogates over everything: what is masked stays masked.
+pub(crate) async fn settings(
+    args: &Container,
+    mounts: &[Mount],
+    own: Own,
+    printer: &Printer,
+) -> anyhow::Result<Settings> {
+    let file = config_file(args)?;
+    let mut resolved = file
+        .resolve(&HostEnv::current())
+        .await
+        .map_err(SandboxError::from)?;
+    for notice in &resolved.notices {
+        printer.file_notice(notice);
+    }
+    if let Some(secrets) = &resolved.secrets_file {
+        keep_out(secrets, mounts)?;
+    }
+    let configured: Vec<_> = resolved
+        .masked
+        .iter()
+        .map(|secret| secret.env_var.clone())
+        .collect();
+    let fresh = own
+        .secrets
+        .into_iter()
+        .filter(|secret| !configured.contains(&secret.env_var));
+    resolved.masked.extend(fresh);
+    let (enabled, written) = (resolved.network, resolved.allowlist.clone());
+    let limits = limits(args, &resolved.limits);
+    let prepared = resolved.prepare().map_err(SandboxError::from)?;
+
+    let surrogates: Vec<_> = prepared
+        .replacements
+        .surrogates()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let mut env = prepared.env;
+    for (name, value) in variables(args, printer) {
+        if prepared.redactor.redact(&value) != value {
+            let message = format!("the value of {name} holds a secret that is masked");
+            return Err(Hinted::new(
+                message,
+                "leave it out; the container gets the secret's look-alike",
+            )
+            .into());
+        }
+        if !surrogates.contains(&name) {
+            env.retain(|(other, _)| *other != name);
+            env.push((name, value));
+        }
+    }
+    let network = if enabled {
+        let mut allowlist = allowlist(args, written)?;
+        for host in own.hosts {
+            allowlist.allow_host(host)?;
+        }
+        Network::Sandboxed(NetworkSandbox {
+            allowlist,
+            replacements: prepared.replacements,
+        })
+    } else {
+        Network::Unrestricted
+    };
+    Ok(Settings {
+        env,
+        network,
+        limits,
+    })
+}
+
+/// The configuration that was named, or the project's own, or an empty one.
+fn config_file(args: &Container) -> anyhow::Result<SandboxFile> {
+    let file = match &args.config {
+        Some(path) => SandboxFile::read(path),
+        None if Path::new(DEFAULT_CONFIG).exists() => SandboxFile::read(Path::new(DEFAULT_CONFIG)),
+        None => SandboxFile::parse("", DEFAULT_CONFIG),
+    };
+    Ok(file.map_err(SandboxError::from)?)
+}
+
+/// A container must not see the file that the secrets come from.
+fn keep_out(secrets: &Path, mounts: &[Mount]) -> anyhow::Result<()> {
+    let real = fs::canonicalize(secrets).unwrap_or_else(|_| secrets.to_owned());
+    let shows = |mount: &&Mount| {
+        fs::canonicalize(&mount.host_path).is_ok_and(|path| real.starts_with(path))
+    };
+    match mounts.iter().find(shows) {
+        None => Ok(()),
+        Some(mount) => {
+            let message = format!(
+                "the secrets in {} would be seen in the container",
+                secrets.display()
+            );
+            let hint = format!("move the file out of {}", mount.host_path.display());
+            Err(Hinted::new(message, hint).into())
+        }
+    }
+}
+
+fn limits(args: &Container, file: &ResourceLimits) -> ResourceLimits {
+    ResourceLimits {
+        timeout: args.timeout.map(Duration::from_secs).or(file.timeout),
+        memory: args.memory.or(file.memory),
+        cpus: args.cpus.or(file.cpus),
+        pids: args.pids.or(file.pids),
+    }
+}
+
+fn variables(args: &Container, printer: &Printer) -> Vec<(String, String)> {
     let given = args
         .env
         .iter()
@@ -154,15 +271,15 @@ pub(crate) fn variables(args: &Container, printer: &Printer) -> Vec<(String, Str
 }
 
 /// The allowlist of the file and of the flags together; without either, nothing is allowed.
-pub(crate) fn allowlist(args: &Container) -> anyhow::Result<Allowlist> {
-    let (path, must_exist) = match &args.allowlist {
-        Some(path) => (path.as_path(), true),
-        None => (Path::new(DEFAULT_ALLOWLIST), false),
+fn allowlist(args: &Container, written: Option<PathBuf>) -> anyhow::Result<Allowlist> {
+    let (path, must_exist) = match (&args.allowlist, written) {
+        (Some(path), _) => (path.clone(), true),
+        (None, Some(path)) => (path, true),
+        (None, None) => (PathBuf::from(DEFAULT_ALLOWLIST), false),
     };
-    let mut allowlist = match fs::read_to_string(path) {
-        Ok(text) => Allowlist::from_yaml(&text).map_err(|error| {
-            Hinted::new(format!("{}", error.in_file(path.display())), error.hint())
-        })?,
+    let mut allowlist = match fs::read_to_string(&path) {
+        Ok(text) => Allowlist::from_yaml(&text)
+            .map_err(|error| Hinted::new(error.in_file(path.display()), error.hint()))?,
         Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => Allowlist::default(),
         Err(error) => {
             return Err(error)
@@ -192,5 +309,7 @@ pub(crate) fn upstream(args: &Container) -> anyhow::Result<Upstream> {
 const WORKSPACE: &str = "/workspace";
 
 const DEFAULT_DOCKERFILE: &str = ".cordon/container/Dockerfile";
+
+const DEFAULT_CONFIG: &str = ".cordon/sandbox.yaml";
 
 const DEFAULT_ALLOWLIST: &str = ".cordon/network-allowlist.yaml";

@@ -7,6 +7,7 @@
 //! | `/bytes?count=N` | so many zero bytes |
 //! | `/upload` | how many bytes came |
 //! | `/status/N` | that status |
+//! | `/git/…` | repositories, by git's own program |
 //! | `/websocket` | a WebSocket that echoes |
 //! | anything else | a greeting |
 
@@ -36,7 +37,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
-use crate::{Seen, websocket};
+use crate::{Seen, git, websocket};
 
 type Body = BoxBody<Bytes, Infallible>;
 
@@ -67,7 +68,15 @@ async fn connection(
 ) {
     let service = service_fn(move |request| {
         seen.requests.fetch_add(1, Ordering::SeqCst);
-        async move { Ok::<_, Infallible>(respond(request, client).await) }
+        note_authorization(&request, &seen);
+        let seen = Arc::clone(&seen);
+        async move {
+            let response = match git::serves(&request, &seen) {
+                Some(repositories) => git::respond(request, repositories).await.map(full_bytes),
+                None => respond(request, client).await,
+            };
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -79,6 +88,12 @@ async fn connection(
             .serve_connection_with_upgrades(TokioIo::new(stream), service)
             .await,
     );
+}
+
+fn note_authorization(request: &Request<Incoming>, seen: &Seen) {
+    let values = request.headers().get_all("authorization").iter();
+    let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    seen.authorizations.lock().unwrap().extend(texts);
 }
 
 async fn respond(request: Request<Incoming>, client: SocketAddr) -> Response<Body> {
@@ -180,6 +195,10 @@ fn number(request: &Request<Incoming>, name: &str, default: u64) -> u64 {
     found
         .and_then(|value| value.parse().ok())
         .unwrap_or(default)
+}
+
+fn full_bytes(bytes: Vec<u8>) -> Body {
+    Full::new(Bytes::from(bytes)).boxed()
 }
 
 fn full(text: String) -> Body {

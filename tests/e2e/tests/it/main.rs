@@ -11,4 +11,5 @@ mod isolation;
 mod lifecycle;
 mod network;
 mod run;
+mod secrets;
 mod setup;

@@ -86,4 +86,26 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The program was told nothing.
+    #[error("standard input ended before it said how to serve")]
+    NoDocument,
+    /// A line of the program's input is not one that this version writes. Why is not told, because the
+    /// reason could quote a secret.
+    #[error("standard input holds a line that this version does not understand")]
+    BadDocument,
+    /// Secrets cannot be handed over.
+    #[error("cannot hand over the secrets")]
+    Handover(#[source] cordon_secrets::SecretsError),
+    /// A line of the program's output is not one that this version writes.
+    #[error("the proxy said something that this version does not understand")]
+    Answer {
+        /// What was wrong.
+        source: serde_json::Error,
+    },
+    /// A line between the program and its keeper has no end.
+    #[error("a line between the proxy and its keeper is too long")]
+    LineTooLong,
+    /// A pipe between the program and its keeper broke.
+    #[error("cannot use the pipe between the proxy and its keeper")]
+    Stream(#[source] io::Error),
 }

@@ -37,6 +37,7 @@ mod head;
 mod inspect;
 mod limits;
 mod log;
+mod program;
 mod proxy;
 mod refusal;
 mod serve;
@@ -55,5 +56,6 @@ pub use log::{
     Broken, DnsRecord, DnsResult, Event, Follow, Location, LogTarget, NetworkLog, Notes, OnRecord,
     Place, Record, RequestRecord, Summary, Verdict,
 };
+pub use program::{Answers, Document, Order, serve};
 pub use proxy::Proxy;
-pub use settings::{HttpProxy, Settings, Sockets, Upstream, read_ca_bundle};
+pub use settings::{HostRoots, HttpProxy, Settings, Sockets, Upstream, read_ca_bundle};

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// The bounds of one proxy. Each has a default that real clients do not meet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Bytes of one request head, request line and fields together. More is a 431.
     pub header_bytes: usize,

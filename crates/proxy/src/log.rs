@@ -10,6 +10,7 @@ mod read;
 mod record;
 mod redact;
 mod text;
+mod wire;
 mod write;
 
 use std::sync::{

@@ -1,12 +1,12 @@
 //! The proxy as a program of its own, in a container beside the workload.
 //!
 //! Everything it is told comes over standard input: one line that says how to serve, then orders, one
-//! line each. Its standard output is one line `ready`, then a line for each record. It has no file and
-//! no argument, and it ends when its input does: it cannot outlive its keeper. [`serve`] is the
-//! program's side, [`Document`], [`Order`] and [`Answers`] the keeper's.
+//! line each. Its standard output is a line for each record, and among them one line `ready`. It has no
+//! file and no argument, and it ends when its input does: it cannot outlive its keeper. [`serve`] is the
+//! program's side; [`Document`], [`Order`] and [`Answers`] are the keeper's.
 
+mod answers;
 mod document;
-mod keeper;
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -17,42 +17,85 @@ use std::{
 use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
+pub use answers::Answers;
 pub use document::{Document, Order};
-pub use keeper::Answers;
 
-use crate::{Error, Proxy, Settings, Sockets};
+use crate::{Error, OnRecord, Proxy, Sockets};
 
-/// Serves what `input` says until it ends, or orders the end. Needs ports 53, 80 and 443 of the address
-/// it is told.
-pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<(), Error> {
-    let Some(line) = line(&mut input)? else {
-        return Err(Error::NoDocument);
-    };
-    let Document { mut settings, authority } = Document::from_line(&line)?;
+/// Serves as the first line of `input` says, until the input ends or orders the end. Records go to
+/// standard output. Needs ports 53, 80 and 443 of the address that it is told, and no other.
+pub fn serve(mut input: impl BufRead) -> Result<(), Error> {
+    let line = next_line(&mut input)?.ok_or(Error::NoDocument)?;
+    let Document {
+        mut settings,
+        authority,
+    } = Document::from_line(&line)?;
     drop(line);
-    settings.on_record = Some(Arc::new(|record| {
-        // Whoever reads this is gone, and the end of our input is on its way.
-        if let Ok(line) = record.to_line() {
-            drop(io::stdout().lock().write_all(&line));
-        }
-    }));
+    settings.on_record = Some(on_record());
     let runtime = Runtime::new().map_err(Error::Stream)?;
-    let sockets = bind(&settings)?;
-    // Nothing may overtake the word that all four sockets are served.
-    output.write_all(READY).and_then(|()| output.flush()).map_err(Error::Stream)?;
+    let sockets = bind(settings.address)?;
     let proxy = runtime.block_on(Proxy::start(sockets, settings, Arc::new(authority)))?;
-    loop {
-        match line_order(&mut input)? {
-            Some(Order::Allowlist(allowlist)) => proxy.replace_allowlist(*allowlist),
-            Some(Order::Secrets(replacements)) => proxy.replace_secrets(*replacements),
-            Some(Order::Stop) => {
+    io::stdout()
+        .lock()
+        .write_all(READY)
+        .map_err(Error::Stream)?;
+    while let Some(line) = next_line(&mut input)? {
+        match Order::from_line(&line)? {
+            Order::Allowlist(allowlist) => proxy.replace_allowlist(allowlist),
+            Order::Secrets(replacements) => proxy.replace_secrets(replacements),
+            Order::Stop => {
                 runtime.block_on(proxy.stop());
-                return Ok(());
-            }
-            None => {
-                runtime.shutdown_background();
-                return Ok(());
+                break;
             }
         }
     }
+    // Whatever still goes on goes on for nobody.
+    runtime.shutdown_background();
+    Ok(())
 }
+
+/// Writes each record as a line. A reader that is slow holds the proxy back, as a slow disk would; one
+/// that is gone will be noticed by the end of our input.
+fn on_record() -> OnRecord {
+    Arc::new(|record| {
+        if let Ok(line) = record.to_line() {
+            drop(io::stdout().lock().write_all(&line));
+        }
+    })
+}
+
+/// Only the address on the workload's network: what is connected to the other leg finds no port open.
+fn bind(address: Ipv4Addr) -> Result<Sockets, Error> {
+    let tcp = |which, port| {
+        TcpListener::bind((address, port)).map_err(|source| Error::Socket { which, source })
+    };
+    Ok(Sockets {
+        http: tcp("HTTP", 80)?,
+        https: tcp("HTTPS", 443)?,
+        dns_tcp: tcp("DNS over TCP", 53)?,
+        dns_udp: UdpSocket::bind((address, 53)).map_err(|source| Error::Socket {
+            which: "DNS over UDP",
+            source,
+        })?,
+    })
+}
+
+/// The next whole line without its line feed; `None` once the input has ended, also in mid-line.
+fn next_line(input: &mut impl BufRead) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
+    let mut line = Zeroizing::new(Vec::new());
+    input
+        .take(LINE_MAX)
+        .read_until(b'\n', &mut line)
+        .map_err(Error::Stream)?;
+    match line.pop() {
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) if line.len() as u64 + 1 == LINE_MAX => Err(Error::LineTooLong),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// What is printed once all four sockets are served.
+const READY: &[u8] = b"ready\n";
+
+/// The longest line in either direction: an allowlist of a million entries fits.
+const LINE_MAX: u64 = 64 << 20;

@@ -80,6 +80,8 @@ impl fmt::Debug for Settings {
 pub struct Upstream {
     /// DNS servers to ask; the host's own where this is empty.
     pub dns_servers: Vec<SocketAddr>,
+    /// Whether the machine's own roots are trusted.
+    pub host_roots: HostRoots,
     /// Roots to trust beside the host's own.
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// A proxy that every connection goes through.
@@ -102,6 +104,7 @@ impl Default for Upstream {
     fn default() -> Self {
         Self {
             dns_servers: Vec::new(),
+            host_roots: HostRoots::default(),
             extra_roots: Vec::new(),
             http_proxy: None,
             resolve_time: Duration::from_secs(10),
@@ -112,6 +115,16 @@ impl Default for Upstream {
             keep_alive_time: Duration::from_secs(60),
         }
     }
+}
+
+/// Whether the roots of the machine that the proxy runs on are trusted.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HostRoots {
+    /// They are, or Mozilla's where the machine has none.
+    #[default]
+    Trusted,
+    /// Only those that are given.
+    Ignored,
 }
 
 /// Reads the certificates of a PEM file, for [`Upstream::extra_roots`].

@@ -50,10 +50,21 @@ struct Line {
 enum LineEvent {
     Start,
     Request(Box<LineRequest>),
-    Dns { name: String, record_type: u16, result: LineDnsResult },
-    DnsDropped { count: u64 },
-    Handshake { server_name: Option<String>, error: String },
-    Lost { count: u64 },
+    Dns {
+        name: String,
+        record_type: u16,
+        result: LineDnsResult,
+    },
+    DnsDropped {
+        count: u64,
+    },
+    Handshake {
+        server_name: Option<String>,
+        error: String,
+    },
+    Lost {
+        count: u64,
+    },
 }
 
 #[derive(Deserialize, Serialize)]
@@ -83,10 +94,23 @@ struct LineRequest {
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum LineVerdict {
-    Allowed { rule: LineRule },
-    Blocked { code: Code, note: Option<String> },
-    Alarm { code: Code, variable: String, note: String },
-    Failed { rule: LineRule, code: Code, message: String },
+    Allowed {
+        rule: LineRule,
+    },
+    Blocked {
+        code: Code,
+        note: Option<String>,
+    },
+    Alarm {
+        code: Code,
+        variable: String,
+        note: String,
+    },
+    Failed {
+        rule: LineRule,
+        code: Code,
+        message: String,
+    },
 }
 
 #[derive(Deserialize, Serialize)]
@@ -99,7 +123,11 @@ enum LineRule {
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum LineLocation {
-    Url { tls: bool, place: LinePlace, target: Raw },
+    Url {
+        tls: bool,
+        place: LinePlace,
+        target: Raw,
+    },
     Tunnel(Raw),
 }
 
@@ -148,7 +176,11 @@ impl Line {
         let event = match &record.event {
             Event::Start => LineEvent::Start,
             Event::Request(request) => LineEvent::Request(Box::new(LineRequest::of(request))),
-            Event::Dns(DnsRecord { name, record_type, result }) => LineEvent::Dns {
+            Event::Dns(DnsRecord {
+                name,
+                record_type,
+                result,
+            }) => LineEvent::Dns {
                 name: name.clone(),
                 record_type: *record_type,
                 result: match result {
@@ -159,19 +191,28 @@ impl Line {
                 },
             },
             Event::DnsDropped { count } => LineEvent::DnsDropped { count: *count },
-            Event::Handshake { server_name, error } => {
-                LineEvent::Handshake { server_name: server_name.clone(), error: error.clone() }
-            }
+            Event::Handshake { server_name, error } => LineEvent::Handshake {
+                server_name: server_name.clone(),
+                error: error.clone(),
+            },
             Event::Lost { count } => LineEvent::Lost { count: *count },
         };
-        Self { id: record.id, time: record.time, event }
+        Self {
+            id: record.id,
+            time: record.time,
+            event,
+        }
     }
 
     fn into_record(self) -> Record {
         let event = match self.event {
             LineEvent::Start => Event::Start,
             LineEvent::Request(request) => Event::Request(Box::new(request.into_record())),
-            LineEvent::Dns { name, record_type, result } => Event::Dns(DnsRecord {
+            LineEvent::Dns {
+                name,
+                record_type,
+                result,
+            } => Event::Dns(DnsRecord {
                 name,
                 record_type,
                 result: match result {
@@ -185,7 +226,11 @@ impl Line {
             LineEvent::Handshake { server_name, error } => Event::Handshake { server_name, error },
             LineEvent::Lost { count } => Event::Lost { count },
         };
-        Record { id: self.id, time: self.time, event }
+        Record {
+            id: self.id,
+            time: self.time,
+            event,
+        }
     }
 }
 
@@ -230,14 +275,27 @@ impl LineRequest {
 impl LineVerdict {
     fn of(verdict: &Verdict) -> Self {
         match verdict {
-            Verdict::Allowed { rule } => Self::Allowed { rule: LineRule::of(*rule) },
-            Verdict::Blocked { code, note } => {
-                Self::Blocked { code: Code(code), note: note.clone() }
-            }
-            Verdict::Alarm { code, variable, note } => {
-                Self::Alarm { code: Code(code), variable: variable.clone(), note: note.clone() }
-            }
-            Verdict::Failed { rule, code, message } => Self::Failed {
+            Verdict::Allowed { rule } => Self::Allowed {
+                rule: LineRule::of(*rule),
+            },
+            Verdict::Blocked { code, note } => Self::Blocked {
+                code: Code(code),
+                note: note.clone(),
+            },
+            Verdict::Alarm {
+                code,
+                variable,
+                note,
+            } => Self::Alarm {
+                code: Code(code),
+                variable: variable.clone(),
+                note: note.clone(),
+            },
+            Verdict::Failed {
+                rule,
+                code,
+                message,
+            } => Self::Failed {
                 rule: LineRule::of(*rule),
                 code: Code(code),
                 message: message.clone(),
@@ -247,12 +305,28 @@ impl LineVerdict {
 
     fn into_verdict(self) -> Verdict {
         match self {
-            Self::Allowed { rule } => Verdict::Allowed { rule: rule.into_rule() },
+            Self::Allowed { rule } => Verdict::Allowed {
+                rule: rule.into_rule(),
+            },
             Self::Blocked { code, note } => Verdict::Blocked { code: code.0, note },
-            Self::Alarm { code, variable, note } => Verdict::Alarm { code: code.0, variable, note },
-            Self::Failed { rule, code, message } => {
-                Verdict::Failed { rule: rule.into_rule(), code: code.0, message }
-            }
+            Self::Alarm {
+                code,
+                variable,
+                note,
+            } => Verdict::Alarm {
+                code: code.0,
+                variable,
+                note,
+            },
+            Self::Failed {
+                rule,
+                code,
+                message,
+            } => Verdict::Failed {
+                rule: rule.into_rule(),
+                code: code.0,
+                message,
+            },
         }
     }
 }
@@ -276,11 +350,18 @@ impl LineRule {
 impl LineLocation {
     fn of(location: &Location) -> Self {
         match location {
-            Location::Url { scheme, place, target } => Self::Url {
+            Location::Url {
+                scheme,
+                place,
+                target,
+            } => Self::Url {
                 tls: *scheme == Scheme::Https,
                 place: match place {
                     Place::Known { host, port } => {
-                        let authority = Authority { host: host.clone(), port: *port };
+                        let authority = Authority {
+                            host: host.clone(),
+                            port: *port,
+                        };
                         LinePlace::Known(authority.to_string())
                     }
                     Place::Raw(raw) => LinePlace::Raw(Raw(raw.clone())),
@@ -326,9 +407,10 @@ impl LineNotes {
                 .iter()
                 .map(|change| match change {
                     Note::Stripped { field: of } => LineNote::Stripped { field: field(of) },
-                    Note::Collapsed { field: of, count } => {
-                        LineNote::Collapsed { field: field(of), count: *count }
-                    }
+                    Note::Collapsed { field: of, count } => LineNote::Collapsed {
+                        field: field(of),
+                        count: *count,
+                    },
                 })
                 .collect(),
         }
@@ -353,9 +435,10 @@ impl LineNotes {
                 .into_iter()
                 .map(|change| match change {
                     LineNote::Stripped { field: of } => Note::Stripped { field: field(of) },
-                    LineNote::Collapsed { field: of, count } => {
-                        Note::Collapsed { field: field(of), count }
-                    }
+                    LineNote::Collapsed { field: of, count } => Note::Collapsed {
+                        field: field(of),
+                        count,
+                    },
                 })
                 .collect(),
         }
@@ -426,7 +509,11 @@ mod tests {
     use super::*;
 
     fn survives(event: Event) {
-        let record = Record { id: 7, time: Timestamp::now(), event };
+        let record = Record {
+            id: 7,
+            time: Timestamp::now(),
+            event,
+        };
         let line = record.to_line().unwrap();
         assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
         assert_eq!(Record::from_line(&line).unwrap(), record);
@@ -447,8 +534,13 @@ mod tests {
                 tags: vec!["one".into()],
                 masked: 2,
                 changes: vec![
-                    Note::Stripped { field: Field::Header(HeaderName::from_static("x-api-key")) },
-                    Note::Collapsed { field: Field::Parameter("key".into()), count: 3 },
+                    Note::Stripped {
+                        field: Field::Header(HeaderName::from_static("x-api-key")),
+                    },
+                    Note::Collapsed {
+                        field: Field::Parameter("key".into()),
+                        count: 3,
+                    },
                 ],
                 ..Notes::default()
             })),
@@ -460,15 +552,25 @@ mod tests {
         survives(Event::Start);
         survives(Event::DnsDropped { count: 9 });
         survives(Event::Lost { count: 9 });
-        survives(Event::Handshake { server_name: Some("a\nb".into()), error: "bad".into() });
+        survives(Event::Handshake {
+            server_name: Some("a\nb".into()),
+            error: "bad".into(),
+        });
         for result in [DnsResult::Address([10, 0, 0, 2].into()), DnsResult::NoData] {
-            survives(Event::Dns(DnsRecord { name: "a.example".into(), record_type: 28, result }));
+            survives(Event::Dns(DnsRecord {
+                name: "a.example".into(),
+                record_type: 28,
+                result,
+            }));
         }
     }
 
     #[test]
     fn every_request_survives_the_way_to_the_host() {
-        let known = |host, port| Place::Known { host: Host::parse(host).unwrap(), port };
+        let known = |host, port| Place::Known {
+            host: Host::parse(host).unwrap(),
+            port,
+        };
         let url = |scheme, place| Location::Url {
             scheme,
             place,
@@ -477,19 +579,32 @@ mod tests {
         let rule = RuleRef::UrlPrefix(3);
         let note = "not listed".to_owned();
         survives(request(
-            Verdict::Allowed { rule: RuleRef::Domain(0) },
+            Verdict::Allowed {
+                rule: RuleRef::Domain(0),
+            },
             url(Scheme::Https, known("api.example.com", Some(8443))),
         ));
         survives(request(
-            Verdict::Blocked { code: "host_not_listed", note: Some(note.clone()) },
+            Verdict::Blocked {
+                code: "host_not_listed",
+                note: Some(note.clone()),
+            },
             url(Scheme::Http, known("[2001:db8::7]", None)),
         ));
         survives(request(
-            Verdict::Alarm { code: "surrogate", variable: "TOKEN".into(), note },
+            Verdict::Alarm {
+                code: "surrogate",
+                variable: "TOKEN".into(),
+                note,
+            },
             url(Scheme::Https, Place::Raw(Bytes::from_static(b"\xff\n"))),
         ));
         survives(request(
-            Verdict::Failed { rule, code: "timeout", message: "too late".into() },
+            Verdict::Failed {
+                rule,
+                code: "timeout",
+                message: "too late".into(),
+            },
             Location::Tunnel(Bytes::from_static(b"a:1\n")),
         ));
     }

@@ -34,7 +34,7 @@ impl Dialler {
     pub(super) fn new(settings: Upstream) -> Result<Self, Error> {
         Ok(Self {
             resolver: Resolver::new(settings.dns_servers.clone(), settings.resolve_time),
-            trust: Trust::new(&settings.extra_roots)?,
+            trust: Trust::new(settings.host_roots, &settings.extra_roots)?,
             settings,
         })
     }

@@ -5,10 +5,11 @@ use std::sync::{Arc, LazyLock};
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs, pki_types::CertificateDer};
 use tokio::sync::OnceCell;
 
-use crate::Error;
+use crate::{Error, HostRoots};
 
 /// Client configurations, made when the first upstream asks for TLS.
 pub(super) struct Trust {
+    host: HostRoots,
     extra: RootCertStore,
     configs: OnceCell<Configs>,
 }
@@ -20,7 +21,7 @@ pub(super) struct Configs {
 }
 
 impl Trust {
-    pub(super) fn new(extra: &[CertificateDer<'static>]) -> Result<Self, Error> {
+    pub(super) fn new(host: HostRoots, extra: &[CertificateDer<'static>]) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for (index, certificate) in extra.iter().enumerate() {
             roots
@@ -28,6 +29,7 @@ impl Trust {
                 .map_err(|source| Error::BadRoot { index, source })?;
         }
         Ok(Self {
+            host,
             extra: roots,
             configs: OnceCell::new(),
         })
@@ -37,9 +39,12 @@ impl Trust {
         self.configs
             .get_or_try_init(|| async {
                 // Reading the host's roots takes milliseconds of disk and parsing.
-                let mut roots = tokio::task::spawn_blocking(|| HOST_ROOTS.clone())
-                    .await
-                    .map_err(|error| rustls::Error::General(error.to_string()))?;
+                let mut roots = match self.host {
+                    HostRoots::Trusted => tokio::task::spawn_blocking(|| HOST_ROOTS.clone())
+                        .await
+                        .map_err(|error| rustls::Error::General(error.to_string()))?,
+                    HostRoots::Ignored => RootCertStore::empty(),
+                };
                 roots.roots.extend(self.extra.roots.iter().cloned());
                 Configs::new(roots)
             })

@@ -374,6 +374,7 @@ impl Attempt<'_> {
                 None => LogTarget::default(),
             },
             on_record: self.plan.spec.on_network.clone(),
+            replacements: network.replacements.clone(),
             ..Settings::new(cordon_door::ADDRESS, network.allowlist.clone())
         };
         let sockets = Sockets {

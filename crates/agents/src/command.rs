@@ -123,7 +123,8 @@ fn claude(invocation: &Invocation) -> AgentCommand {
 }
 
 /// The built-in provider tries a WebSocket first and cannot be told not to, so the run names one
-/// of its own that differs in nothing else.
+/// of its own that differs in nothing else. Its address is always said: without one, Codex shows
+/// the key to the hosts of another product first.
 fn codex(invocation: &Invocation) -> Result<AgentCommand, Error> {
     let mut args = vec!["exec".to_owned()];
     if let Some(id) = &invocation.resume {
@@ -140,15 +141,15 @@ fn codex(invocation: &Invocation) -> Result<AgentCommand, Error> {
     if let Some(model) = &invocation.model {
         args.extend(["-m".to_owned(), model.to_string()]);
     }
-    let mut provider =
-        r#"name="OpenAI",wire_api="responses",supports_websockets=false,requires_openai_auth=true"#
-            .to_owned();
-    if let Some(url) = &invocation.base_url {
-        provider.push_str(&format!(",base_url={}", toml_string(url)));
-    }
+    let url = invocation.base_url.as_deref().unwrap_or(CODEX_BASE_URL);
+    let provider = format!(
+        r#"name="OpenAI",wire_api="responses",supports_websockets=false,requires_openai_auth=true,base_url={}"#,
+        toml_string(url)
+    );
     let mut settings = vec![
         r#"model_provider="cordon""#.to_owned(),
         format!("model_providers.cordon={{{provider}}}"),
+        "analytics.enabled=false".to_owned(),
         // Or a refused connection would be retried until the run's time is up.
         "features.unbounded_connection_retries=false".to_owned(),
         // Plug-ins are fetched from hosts that nothing else needs.
@@ -329,6 +330,9 @@ impl FromStr for Effort {
             })
     }
 }
+
+/// Where Codex finds its API, as its built-in provider says.
+const CODEX_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// Real ids have 36 bytes; the longest model names, those of Bedrock profiles, stay under this.
 const MAX_ARGUMENT_BYTES: usize = 256;

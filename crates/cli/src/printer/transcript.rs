@@ -1,6 +1,11 @@
 //! Shows what an agent does: for people, or as JSON lines for programs.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use cordon::{ContentBlock, ContextId, EventKind, ExecutionResult, Outcome, StreamEvent};
 use serde_json::{Map, Value, json};
@@ -11,6 +16,8 @@ use super::{Printer, Verbosity};
 pub(crate) struct Transcript<'a> {
     printer: &'a Printer,
     form: Form,
+    /// The last line on standard output is not ended yet: some agents write theirs in pieces.
+    open: AtomicBool,
 }
 
 enum Form {
@@ -24,6 +31,7 @@ impl<'a> Transcript<'a> {
         Self {
             printer,
             form: Form::Text,
+            open: AtomicBool::new(false),
         }
     }
 
@@ -32,12 +40,13 @@ impl<'a> Transcript<'a> {
         Self {
             printer,
             form: Form::Json,
+            open: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn event(&self, event: &StreamEvent) {
         match self.form {
-            Form::Json => out(event.raw()),
+            Form::Json => out(event.raw(), "\n"),
             Form::Text => self.show(event),
         }
     }
@@ -52,7 +61,7 @@ impl<'a> Transcript<'a> {
                 (EventKind::Assistant(message), ContentBlock::Text(text))
                     if message.error.is_none() =>
                 {
-                    out(text)
+                    self.say(text, message.partial)
                 }
                 (_, ContentBlock::ToolUse { name, input, .. }) => {
                     self.aside("•", &format!("{name}{}", gist(input)))
@@ -81,20 +90,21 @@ impl<'a> Transcript<'a> {
 
     pub(crate) fn result(&self, context: &ContextId, result: &ExecutionResult) {
         match self.form {
-            Form::Json => out(&json_result(context, result).to_string()),
+            Form::Json => out(&json_result(context, result).to_string(), "\n"),
             Form::Text => self.summary(context, result),
         }
     }
 
     fn summary(&self, context: &ContextId, result: &ExecutionResult) {
+        self.end_line();
         if result.outcome != Outcome::Success {
-            let why = result.error_summary.as_deref().unwrap_or_default();
-            self.printer
-                .failure(result.outcome, why.lines().next().unwrap_or_default());
+            self.printer.failure(result.outcome, &reason(result));
         }
         let mut parts = vec![format!("{:.1} s", result.duration.as_secs_f64())];
-        if result.num_turns > 0 {
-            parts.push(format!("{} turns", result.num_turns));
+        match result.num_turns {
+            0 => {}
+            1 => parts.push("1 turn".to_owned()),
+            turns => parts.push(format!("{turns} turns")),
         }
         if result.total_cost_usd > 0.0 {
             parts.push(format!("${:.4}", result.total_cost_usd));
@@ -109,9 +119,22 @@ impl<'a> Transcript<'a> {
         self.aside("—", &parts.join(" · "));
     }
 
+    /// Prints what the agent says; the next piece goes on where a partial one ends.
+    fn say(&self, text: &str, partial: bool) {
+        out(&harmless(text), if partial { "" } else { "\n" });
+        self.open.store(partial, Ordering::Relaxed);
+    }
+
+    fn end_line(&self) {
+        if self.open.swap(false, Ordering::Relaxed) {
+            out("", "\n");
+        }
+    }
+
     fn aside(&self, mark: &str, text: &str) {
+        self.end_line();
         if self.printer.verbosity >= Verbosity::Normal {
-            for line in text.lines() {
+            for line in harmless(text).lines() {
                 self.printer.line(mark, line);
             }
         }
@@ -123,15 +146,56 @@ fn json_result(context: &ContextId, result: &ExecutionResult) -> Value {
         "type": "cordon_result",
         "context": context.as_str(),
         "outcome": result.outcome.name(),
+        "retry_after_ms": retry_after(result.outcome).map(milliseconds),
         "session_id": result.session_id,
         "response_text": result.response_text,
         "error_summary": result.error_summary,
         "exit_code": result.exit_code,
-        "duration_ms": u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
+        "duration_ms": milliseconds(result.duration),
         "total_cost_usd": result.total_cost_usd,
         "num_turns": result.num_turns,
         "usage": result.usage,
     })
+}
+
+/// Why it went wrong, in one line.
+fn reason(result: &ExecutionResult) -> String {
+    let why = result.error_summary.as_deref().unwrap_or_default();
+    let why = harmless(why.lines().next().unwrap_or_default()).into_owned();
+    match retry_after(result.outcome) {
+        Some(wait) => format!("{why} (try again in {:.0} s)", wait.as_secs_f64().ceil()),
+        None => why,
+    }
+}
+
+fn retry_after(outcome: Outcome) -> Option<Duration> {
+    match outcome {
+        Outcome::RateLimited { retry_after } => retry_after,
+        Outcome::Success
+        | Outcome::Timeout
+        | Outcome::PromptTooLong
+        | Outcome::SessionCorrupted
+        | Outcome::ContainerFailed
+        | Outcome::Overloaded
+        | Outcome::AuthFailed
+        | Outcome::OutOfMemory
+        | Outcome::Stopped
+        | Outcome::BudgetExceeded => None,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The text without what could steer a terminal: it was written in the container.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(steers) {
+        Cow::Owned(text.replace(steers, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The argument of a tool call that a person wants to see.
@@ -172,7 +236,8 @@ fn first_line(content: &Value) -> String {
         .collect()
 }
 
-fn out(text: &str) {
+fn out(text: &str, end: &str) {
+    let mut stdout = io::stdout().lock();
     // There is nobody left to tell when standard output is closed.
-    drop(writeln!(io::stdout().lock(), "{text}"));
+    drop(write!(stdout, "{text}{end}").and_then(|()| stdout.flush()));
 }

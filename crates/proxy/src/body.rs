@@ -337,7 +337,7 @@ impl Passing {
                     self.count(&frame);
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                Ok(None) if scrubbing.is_last() => break,
+                Ok(None) if scrubbing.is_over() => break,
                 Ok(None) => {}
                 Err(error) => {
                     self.break_off(Broken::Upstream(error.to_string()));
@@ -346,9 +346,8 @@ impl Passing {
             }
             match ready!(self.poll_upstream(cx)) {
                 Some(Ok(frame)) => {
-                    let last = self.incoming.is_end_stream();
                     if let Some(scrubbing) = &mut self.scrubbing {
-                        scrubbing.feed(frame, last);
+                        scrubbing.feed(frame, &self.incoming);
                     }
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
@@ -409,8 +408,8 @@ impl Drop for Passing {
     fn drop(&mut self) {
         // With a known length nobody asks for the end once all bytes are there.
         let all = match &mut self.scrubbing {
-            Some(scrubbing) => scrubbing.is_last() && matches!(scrubbing.next(), Ok(None)),
-            None => self.incoming.is_end_stream(),
+            Some(scrubbing) => scrubbing.is_drained(),
+            None => self.incoming.is_end_stream() || self.incoming.size_hint().exact() == Some(0),
         };
         if all {
             self.complete();

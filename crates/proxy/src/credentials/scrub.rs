@@ -10,7 +10,8 @@ use std::{
 use bytes::{Buf, Bytes};
 use cordon_secrets::{BodyScrubber, FrameScrubber, Scrub, ScrubError};
 use http::{HeaderMap, response::Parts};
-use http_body::Frame;
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::body::Traffic;
@@ -19,11 +20,10 @@ use crate::body::Traffic;
 pub(crate) struct Scrubbing {
     scrub: Scrub,
     body: BodyScrubber,
+    stage: Stage,
     trailers: Option<HeaderMap>,
-    /// No more comes from the upstream.
-    last: bool,
-    /// The scrubber knows.
-    told: bool,
+    /// Nothing more comes from the upstream.
+    over: bool,
     /// Replacements of headers and trailers.
     in_fields: u64,
 }
@@ -45,9 +45,9 @@ impl Scrubbing {
         Ok(Some(Self {
             scrub,
             body,
+            stage: Stage::Data,
             trailers: None,
-            last: false,
-            told: false,
+            over: false,
             in_fields,
         }))
     }
@@ -57,46 +57,76 @@ impl Scrubbing {
         if let Some(piece) = self.body.take()? {
             return Ok(Some(Frame::data(piece)));
         }
-        if !self.last {
-            return Ok(None);
-        }
-        if !self.told {
-            self.told = true;
-            self.body.end();
-            if let Some(piece) = self.body.take()? {
-                return Ok(Some(Frame::data(piece)));
+        match self.stage {
+            Stage::Data => Ok(None),
+            Stage::End => {
+                self.stage = Stage::Trailers;
+                self.body.end();
+                self.next()
             }
+            Stage::Trailers => Ok(self.trailers.take().map(Frame::trailers)),
         }
-        Ok(self.trailers.take().map(Frame::trailers))
     }
 
-    /// Takes a frame from the upstream, once `next` has nothing.
-    pub(crate) fn feed(&mut self, frame: Frame<Bytes>, last: bool) {
-        self.last |= last;
+    /// Takes a frame that came from the upstream, once `next` has nothing.
+    pub(crate) fn feed(&mut self, frame: Frame<Bytes>, upstream: &Incoming) {
         match frame.into_data().map_err(Frame::into_trailers) {
             Ok(data) => self.body.feed(data),
             Err(Ok(mut trailers)) => {
                 self.in_fields += self.scrub.headers(&mut trailers);
                 self.trailers = Some(trailers);
-                self.last = true;
+                self.end();
             }
             // There are no other frames.
             Err(Err(_)) => {}
         }
+        if upstream.is_end_stream() {
+            self.end();
+        } else if upstream.size_hint().exact() == Some(0) {
+            // With a known length, nobody may ask for what follows the last byte.
+            self.end_data();
+        }
     }
 
+    /// Nothing more comes.
     pub(crate) fn end(&mut self) {
-        self.last = true;
+        self.over = true;
+        self.end_data();
     }
 
-    /// Whether the upstream has sent everything.
-    pub(crate) fn is_last(&self) -> bool {
-        self.last
+    fn end_data(&mut self) {
+        if let Stage::Data = self.stage {
+            self.stage = Stage::End;
+        }
+    }
+
+    /// Whether nothing more comes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Whether all data was sent on.
+    pub(crate) fn is_drained(&mut self) -> bool {
+        match self.stage {
+            Stage::Data => false,
+            Stage::End | Stage::Trailers => matches!(self.next(), Ok(None)),
+        }
     }
 
     pub(crate) fn count(&self) -> u64 {
         self.in_fields + self.body.count()
     }
+}
+
+/// How far a body is.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// More data may come.
+    Data,
+    /// No more data comes, which the scrubber does not know yet.
+    End,
+    /// Trailers may come.
+    Trailers,
 }
 
 /// The upstream's side of a WebSocket, whose frames are scrubbed.

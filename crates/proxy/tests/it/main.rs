@@ -6,12 +6,15 @@
     reason = "a test ends where it fails"
 )]
 
+mod aws;
+mod credentials;
 mod dns;
 mod framing;
 mod http;
 mod http2;
 mod limits;
 mod log;
+mod scrub;
 mod streaming;
 mod support;
 mod tls;

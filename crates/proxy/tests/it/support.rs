@@ -1,7 +1,10 @@
 //! Starts a proxy, an origin and a name server, and runs other people's clients against them.
 
+pub(crate) mod client;
+pub(crate) mod echo;
 mod names;
 mod origin;
+pub(crate) mod secrets;
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
@@ -13,9 +16,10 @@ use std::{
 
 use cordon_policy::Allowlist;
 use cordon_proxy::{
-    CertificateAuthority, Event, Limits, LogTarget, Proxy, Record, RequestRecord, Settings, Sockets,
-    Summary, Upstream,
+    CertificateAuthority, Event, Limits, LogTarget, Proxy, Record, RequestRecord, Settings,
+    Sockets, Summary, Upstream,
 };
+use cordon_secrets::SecretReplacements;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -25,6 +29,7 @@ use tokio::{
 pub(crate) use origin::Origin;
 
 /// A proxy under test. Names below `.test` resolve to the origin's machine.
+#[derive(Debug)]
 pub(crate) struct Bench {
     proxy: Proxy,
     pub(crate) http: SocketAddr,
@@ -39,6 +44,9 @@ pub(crate) struct Plan {
     pub(crate) allowlist: String,
     pub(crate) limits: Limits,
     pub(crate) upstream: Upstream,
+    /// Where the log goes, if not into the directory of the bench.
+    pub(crate) log: Option<LogTarget>,
+    pub(crate) replacements: SecretReplacements,
 }
 
 impl Plan {
@@ -55,10 +63,32 @@ impl Plan {
             extra_roots: vec![origin.root.clone()],
             ..Upstream::default()
         };
-        Self { allowlist, limits: Limits::default(), upstream }
+        Self {
+            allowlist,
+            limits: Limits::default(),
+            upstream,
+            log: None,
+            replacements: SecretReplacements::default(),
+        }
     }
 
     pub(crate) async fn start(self) -> Bench {
+        self.try_start().await.unwrap()
+    }
+
+    pub(crate) async fn try_start(self) -> Result<Bench, cordon_proxy::Error> {
+        self.start_as(Arc::new(CertificateAuthority::generate()?))
+            .await
+    }
+
+    pub(crate) async fn start_with(self, authority: Arc<CertificateAuthority>) -> Bench {
+        self.start_as(authority).await.unwrap()
+    }
+
+    async fn start_as(
+        self,
+        authority: Arc<CertificateAuthority>,
+    ) -> Result<Bench, cordon_proxy::Error> {
         let directory = tempfile::tempdir().unwrap();
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (http, https) = (bind(), bind());
@@ -69,20 +99,39 @@ impl Plan {
             }
         };
         let addresses = [&http, &https, &dns_tcp].map(|socket| socket.local_addr().unwrap());
-        let authority = Arc::new(CertificateAuthority::generate().unwrap());
         std::fs::write(directory.path().join("ca.pem"), authority.certificate_pem()).unwrap();
         let records = Arc::<Mutex<Vec<Record>>>::default();
         let mut settings = Settings::new(DOOR, Allowlist::from_yaml(&self.allowlist).unwrap());
+        settings.replacements = self.replacements;
         settings.upstream = self.upstream;
         settings.limits = self.limits;
-        settings.log = LogTarget::in_directory(directory.path());
+        settings.log = self
+            .log
+            .unwrap_or_else(|| LogTarget::in_directory(directory.path()));
         let sink = Arc::clone(&records);
-        settings.on_record = Some(Arc::new(move |record| sink.lock().unwrap().push(record.clone())));
-        let proxy = Proxy::start(Sockets { http, https, dns_tcp, dns_udp }, settings, authority)
-            .await
-            .unwrap();
+        settings.on_record = Some(Arc::new(move |record| {
+            sink.lock().unwrap().push(record.clone())
+        }));
+        let proxy = Proxy::start(
+            Sockets {
+                http,
+                https,
+                dns_tcp,
+                dns_udp,
+            },
+            settings,
+            authority,
+        )
+        .await?;
         let [http, https, dns] = addresses;
-        Bench { proxy, http, https, dns, directory, records }
+        Ok(Bench {
+            proxy,
+            http,
+            https,
+            dns,
+            directory,
+            records,
+        })
     }
 }
 
@@ -118,7 +167,9 @@ impl Bench {
             "--write-out".to_owned(),
             "\n%{http_code} %{http_version}".to_owned(),
         ];
-        let tls = arguments.iter().any(|argument| argument.starts_with("https:"));
+        let tls = arguments
+            .iter()
+            .any(|argument| argument.starts_with("https:"));
         let door = if tls { self.https } else { self.http };
         all.extend(["--connect-to".to_owned(), format!("::{door}")]);
         all.extend(arguments.iter().map(|&argument| argument.to_owned()));
@@ -151,10 +202,13 @@ impl Bench {
     }
 
     fn seen_requests(&self) -> Vec<RequestRecord> {
-        let requests = self.records().into_iter().filter_map(|record| match record.event {
-            Event::Request(request) => Some(*request),
-            _ => None,
-        });
+        let requests = self
+            .records()
+            .into_iter()
+            .filter_map(|record| match record.event {
+                Event::Request(request) => Some(*request),
+                _ => None,
+            });
         requests.collect()
     }
 
@@ -189,14 +243,20 @@ pub(crate) async fn run<S: AsRef<std::ffi::OsStr>>(program: &str, arguments: &[S
         .stdin(std::process::Stdio::null())
         .kill_on_drop(true)
         .output();
-    running.await.unwrap_or_else(|error| panic!("cannot run {program}: {error}"))
+    running
+        .await
+        .unwrap_or_else(|error| panic!("cannot run {program}: {error}"))
 }
 
 /// Standard output of a program that must succeed.
 pub(crate) async fn stdout<S: AsRef<std::ffi::OsStr>>(program: &str, arguments: &[S]) -> String {
     let output = run(program, arguments).await;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{program}: {text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     text
 }
 

@@ -22,7 +22,10 @@ pub(crate) fn serve() -> SocketAddr {
 }
 
 fn reply(query: &[u8]) -> Option<Vec<u8>> {
-    let name = cordon_proxy::answer(query, Ipv4Addr::LOCALHOST)?.record.name.to_ascii_lowercase();
+    let name = cordon_proxy::answer(query, Ipv4Addr::LOCALHOST)?
+        .record
+        .name
+        .to_ascii_lowercase();
     let first = name.split('.').next().unwrap_or_default();
     let address = match first {
         "silent" => return None,

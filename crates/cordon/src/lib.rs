@@ -39,6 +39,7 @@ mod owner;
 mod place;
 mod run;
 mod sandbox;
+mod shield;
 mod streams;
 mod task;
 mod trust;

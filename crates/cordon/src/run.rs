@@ -23,6 +23,7 @@ use crate::{
     leftovers::OWNER,
     place::Place,
     sandbox::{Shared, Stop},
+    shield::Shield,
     streams::{Io, Pumps, Tails},
     trust,
 };
@@ -32,6 +33,7 @@ use crate::{
 pub(crate) struct Plan<'a> {
     spec: &'a CommandSpec,
     env: Vec<(String, String)>,
+    shield: Shield,
 }
 
 impl<'a> Plan<'a> {
@@ -45,7 +47,8 @@ impl<'a> Plan<'a> {
                 .find(|(name, _)| name == "JAVA_TOOL_OPTIONS");
             env.extend(trust::variables(java.map(|(_, value)| value.as_str())));
         }
-        let plan = Self { spec, env };
+        let shield = Shield::over(&spec.mounts, &spec.workdir)?;
+        let plan = Self { spec, env, shield };
         plan.warn(shared, &shared.engine()?);
         Ok(plan)
     }
@@ -97,7 +100,8 @@ impl<'a> Plan<'a> {
     ) -> Result<ContainerSpec, SandboxError> {
         let spec = self.spec;
         let mut mounts = our_mounts(place.path(), shared.init()?, self.access());
-        mounts.extend(spec.mounts.iter().map(|mount| cordon_engine::Mount {
+        let theirs = spec.mounts.iter().chain(self.shield.mounts());
+        mounts.extend(theirs.map(|mount| cordon_engine::Mount {
             source: mount.host_path.clone(),
             target: mount.container_path.clone(),
             read_only: mount.read_only,

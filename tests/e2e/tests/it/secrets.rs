@@ -72,6 +72,23 @@ on_every_engine! {
         assert_eq!(origin.connections(), 0);
     }
 
+    fn the_workload_cannot_change_its_own_rules(setup) {
+        // Neither what is there, nor what is not.
+        let run = Run::new(setup).sh(
+            "echo x > .cordon/network-allowlist.yaml; rm -rf .cordon; mv .cordon elsewhere; mkdir .cordon; ln -s /tmp .cordon; \
+             mount -o remount,rw /workspace/.cordon; ls -A .cordon; echo done",
+        );
+        let ended = run.succeed();
+        assert_eq!(ended.stdout, "done\n", "{ended:?}");
+        assert!(!run.path(".cordon").exists() && !run.path("elsewhere").exists());
+
+        fs::create_dir(run.path(".cordon")).unwrap();
+        fs::write(run.path(".cordon/network-allowlist.yaml"), "domains: []\n").unwrap();
+        let ended = run.succeed();
+        assert_eq!(ended.stdout, "network-allowlist.yaml\ndone\n", "{ended:?}");
+        assert_eq!(fs::read_to_string(run.path(".cordon/network-allowlist.yaml")).unwrap(), "domains: []\n");
+    }
+
     fn git_clones_and_pushes_with_a_masked_token(setup) {
         let origin = Origin::start(&["api.example.com"]);
         let repositories = origin.serve_git(TOKEN);

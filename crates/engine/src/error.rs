@@ -60,6 +60,14 @@ pub enum Error {
         /// What the engine said.
         stderr: String,
     },
+    /// A network cannot be made because there is one of that name, or with those addresses.
+    #[error("network `{name}` cannot be made: {stderr}")]
+    NetworkTaken {
+        /// Its name.
+        name: String,
+        /// What the engine said.
+        stderr: String,
+    },
     /// A call took too long and was ended.
     #[error("{verb} did not finish within {} s", limit.as_secs())]
     TimedOut {
@@ -138,6 +146,9 @@ impl Error {
             }
             Self::TimedOut { .. } => Some(
                 "see whether the engine hangs, for example with `podman ps` or `docker ps`".into(),
+            ),
+            Self::NetworkTaken { .. } => Some(
+                "list the networks with `podman network ls` or `docker network ls`, and remove what nobody uses".into(),
             ),
             Self::Spawn { .. } | Self::Unreadable { .. } | Self::Lost { .. } => None,
         }

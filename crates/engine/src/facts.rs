@@ -157,6 +157,13 @@ impl Facts {
         }
     }
 
+    /// The first number of its version; 0 where that is not a number.
+    #[must_use]
+    pub fn major(&self) -> u32 {
+        let digits = self.version.split('.').next().unwrap_or_default();
+        digits.parse().unwrap_or_default()
+    }
+
     /// Limits of open files and processes that this host lets a container have.
     ///
     /// An engine's own defaults are above what a process without `CAP_SYS_RESOURCE` may set, and the

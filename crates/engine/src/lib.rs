@@ -36,5 +36,5 @@ pub use engine::{Choice, Engine, Kind, UnknownEngine};
 pub use error::Error;
 pub use facts::{CgroupVersion, Facts};
 pub use image::{BuildSpec, Image};
-pub use network::NetworkSpec;
-pub use spec::{ContainerSpec, Limits, Mount, Network, Rlimit, Terminal, Tmpfs};
+pub use network::{NetworkSpec, Reach};
+pub use spec::{ContainerSpec, Limits, Mount, Network, Resolver, Rlimit, Terminal, Tmpfs};

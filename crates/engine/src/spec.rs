@@ -37,6 +37,8 @@ pub struct ContainerSpec {
     pub hostname: Option<String>,
     /// Its networks.
     pub network: Network,
+    /// Whether the engine's own name server asks others on the container's behalf.
+    pub resolver: Resolver,
     /// Kernel settings of its namespaces.
     pub sysctls: Vec<(String, String)>,
     /// Capabilities that are left when all others are dropped; `None` keeps the engine's set.
@@ -90,6 +92,16 @@ pub enum Network {
         /// The address.
         address: Option<String>,
     },
+}
+
+/// Whether the name server that an engine puts into a container asks others.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Resolver {
+    /// As the engine does by itself.
+    #[default]
+    Default,
+    /// It asks nobody.
+    Mute,
 }
 
 /// Resource limits; what is `None` is not limited.
@@ -189,6 +201,13 @@ impl ContainerSpec {
                 arguments.pair("--network", name);
                 arguments.optional("--ip", address.as_deref());
             }
+        }
+        match (engine.kind(), self.resolver) {
+            // Docker answers names on every network that was made by hand, and asks the host's server
+            // for what it does not know, also where the network has no way out.
+            (Kind::Docker, Resolver::Mute) => arguments.pair("--dns", "0.0.0.0"),
+            // Podman has a name server only on networks that were made with one.
+            (Kind::Podman, Resolver::Mute) | (_, Resolver::Default) => {}
         }
         arguments.optional("--user", self.user.as_deref());
         arguments.optional("--userns", self.userns.as_deref());
@@ -352,6 +371,21 @@ mod tests {
             ..ContainerSpec::new("image")
         };
         assert!(arguments(Kind::Podman, &spec).contains("--read-only-tmpfs=false"));
+    }
+
+    #[test]
+    fn dockers_own_name_server_is_muted_on_request() {
+        let spec = ContainerSpec {
+            network: Network::Named {
+                name: "net".into(),
+                address: Some("10.1.2.3".into()),
+            },
+            resolver: Resolver::Mute,
+            ..ContainerSpec::new("image")
+        };
+        let words = "--network net --ip 10.1.2.3";
+        assert!(arguments(Kind::Docker, &spec).contains(&format!("{words} --dns 0.0.0.0")));
+        assert!(!arguments(Kind::Podman, &spec).contains("--dns"));
     }
 
     #[test]

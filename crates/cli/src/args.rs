@@ -43,6 +43,20 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) container: Container,
 
+    /// Write what went through the door to FILE, and for programs to FILE with the ending .jsonl
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub(crate) network_log: Option<PathBuf>,
+
+    /// Where the command starts in the container
+    #[arg(
+        long,
+        short,
+        value_name = "DIR",
+        default_value = "/workspace",
+        help_heading = "Container"
+    )]
+    pub(crate) workdir: String,
+
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
@@ -147,10 +161,6 @@ pub(crate) struct Container {
     #[arg(long, value_name = "HOST", help_heading = "Network")]
     pub(crate) allow: Vec<String>,
 
-    /// Write what went through the door to FILE, and for programs to FILE with the ending .jsonl
-    #[arg(long, value_name = "FILE", help_heading = "Network")]
-    pub(crate) network_log: Option<PathBuf>,
-
     /// Show what goes through the door as it happens
     #[arg(long, help_heading = "Network")]
     pub(crate) network_log_live: bool,
@@ -178,16 +188,6 @@ pub(crate) struct Container {
     /// Run as this user [default: the image's]
     #[arg(long, value_name = "UID[:GID]", help_heading = "Container")]
     pub(crate) user: Option<String>,
-
-    /// Where the command starts in the container
-    #[arg(
-        long,
-        short,
-        value_name = "DIR",
-        default_value = "/workspace",
-        help_heading = "Container"
-    )]
-    pub(crate) workdir: String,
 
     /// End the command after so many seconds, with exit code 124
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = "Limits")]
@@ -288,12 +288,13 @@ fn name_server(text: &str) -> Result<SocketAddr, &'static str> {
 }
 
 const AGENT_HELP: &str = "\
-The agent's API keys are taken from your environment, and reach nobody but its API: the container sees
-look-alikes. Its answers go to standard output, what it does to standard error.
+The agent's API keys are taken from your environment, and reach nobody but its API: the container
+sees look-alikes. Its answers go to standard output, what it does to standard error.
 
-Exit code: 0 success, 1 the agent failed, 124 its time was up, 125 Cordon could not do its work; 10 the
-prompt is too long, 11 the session cannot go on (try --fresh), 12 rate limited, 13 the API is overloaded,
-14 the API refuses the key, 15 out of memory, 16 over budget; 128+n when a signal ended it.
+Exit code: 0 success, 1 the agent failed, 124 its time was up, 125 Cordon could not do its work;
+10 the prompt is too long, 11 the session cannot go on (try --fresh), 12 rate limited, 13 the API is
+overloaded, 14 the API refuses the key, 15 out of memory, 16 over budget; 128+n when a signal ended
+it.
 
 Examples:
   cordon agent claude --image localhost/agents:1 -p 'Fix the failing test'
@@ -301,8 +302,8 @@ Examples:
   git diff | cordon agent codex --image localhost/agents:1 --json";
 
 const RUN_HELP: &str = "\
-Exit code: the command's own; 124 when its time was up, 125 when Cordon could not do its work, 126 and
-127 when the command could not be started, 128+n when a signal ended it.
+Exit code: the command's own; 124 when its time was up, 125 when Cordon could not do its work, 126
+and 127 when the command could not be started, 128+n when a signal ended it.
 
 Examples:
   cordon run --image debian:12 -- make test

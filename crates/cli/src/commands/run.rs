@@ -27,11 +27,11 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
     let mut spec = CommandSpec {
         mounts,
         env,
-        workdir: container.workdir.clone(),
+        workdir: args.workdir.clone(),
         user: container.user.clone(),
         network,
         limits,
-        network_log: container.network_log.clone(),
+        network_log: args.network_log.clone(),
         on_network: container.network_log_live.then(|| printer.network()),
         ..CommandSpec::new("", args.command)
     };

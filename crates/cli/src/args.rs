@@ -3,7 +3,7 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use clap::{ArgAction, Parser, Subcommand};
-use cordon::{Agent, ContextId, Cpus, Effort, EngineChoice, Memory, Pids};
+use cordon::{Agent, ContextId, Cpus, Effort, EngineChoice, Memory, Pids, Topology};
 
 use crate::printer::Verbosity;
 
@@ -172,6 +172,10 @@ pub(crate) struct Container {
     /// Certificates to trust outside beside the host's, as a PEM file
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub(crate) upstream_ca: Option<PathBuf>,
+
+    /// How the container reaches its proxy: door, proxy-container, or auto for the door where the engine is local
+    #[arg(long, value_name = "TOPOLOGY", default_value = "auto", value_parser = Topology::from_str, hide_default_value = true, help_heading = "Network")]
+    pub(crate) topology: Topology,
 
     /// Show a host path in the container, writable unless `:ro` [default: .:/workspace]
     #[arg(long, short, value_name = "SRC:DST[:ro]", help_heading = "Container")]

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use cordon_proxy::{Limits, Upstream};
 
-use crate::{Directories, EngineChoice, Notice};
+use crate::{Directories, EngineChoice, Notice, Topology};
 
 /// Everything that all tasks of a sandbox share.
 #[derive(Clone, Default)]
@@ -25,6 +25,11 @@ pub struct SandboxConfig {
     pub max_image_age: MaxImageAge,
     /// How long a container may take until it hands over its sockets.
     pub start_limit: StartLimit,
+    /// How containers are connected to their proxy.
+    pub topology: Topology,
+    /// The static program of the proxy container; by default `cordon-proxy` beside the running program,
+    /// else in the cache directory.
+    pub proxy_program: Option<PathBuf>,
     /// Called with whatever a person should know that is no error.
     pub on_notice: Option<OnNotice>,
 }
@@ -73,6 +78,7 @@ impl fmt::Debug for SandboxConfig {
             .field("allowed_roots", &self.allowed_roots)
             .field("pull", &self.pull)
             .field("start_limit", &self.start_limit)
+            .field("topology", &self.topology)
             .finish_non_exhaustive()
     }
 }

@@ -77,6 +77,38 @@ pub enum SandboxError {
         /// Which engine.
         engine: cordon_engine::Kind,
     },
+    /// The proxy's program, which goes into a container of its own, is nowhere.
+    #[error("the proxy's program is not at {}", listed(places))]
+    NoProxyProgram {
+        /// Where it was looked for.
+        places: Vec<PathBuf>,
+    },
+    /// The proxy's program cannot be read.
+    #[error("cannot read the proxy's program {}", path.display())]
+    ProxyUnreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The proxy's program needs libraries, and its image has none.
+    #[error("{} is not a static program", path.display())]
+    ProxyNotStatic {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// The proxy container did not come to serve.
+    #[error("the proxy container does not serve: {said}")]
+    ProxyNotReady {
+        /// What it said.
+        said: String,
+    },
+    /// The proxy container ended before the workload did.
+    #[error("the proxy container was lost: {said}")]
+    ProxyLost {
+        /// What is known.
+        said: String,
+    },
     /// The engine's client ended in the middle of a run, without the container having ended.
     #[error("the connection to the running container was lost: {stderr}")]
     Lost {
@@ -127,7 +159,13 @@ impl SandboxError {
             Self::Mount(error) => mount_hint(error),
             Self::Directory { .. } => Some("set XDG_RUNTIME_DIR and XDG_CACHE_HOME to directories of yours".into()),
             Self::ForeignDirectory { path } => Some(format!("remove {}, or set XDG_RUNTIME_DIR", path.display())),
-            Self::NotLocal { .. } => Some("use a podman or docker that runs on this machine".into()),
+            Self::NotLocal { .. } => Some("use --topology proxy-container, or a podman or docker that runs on this machine".into()),
+            Self::NoProxyProgram { .. } | Self::ProxyNotStatic { .. } => Some(
+                "build it with `make release`, and put target/release/cordon-proxy beside the program that runs".into(),
+            ),
+            Self::ProxyNotReady { .. } => Some(
+                "see whether the machine is overloaded, and whether cordon-proxy is of the same version".into(),
+            ),
             Self::LeftBehind { container } => Some(format!("remove it with `podman rm -f {container}` or `docker rm -f {container}`")),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
@@ -141,12 +179,22 @@ impl SandboxError {
             | Self::Proxy(_)
             | Self::Limit(_)
             | Self::Lost { .. }
+            | Self::ProxyUnreadable { .. }
+            | Self::ProxyLost { .. }
             | Self::NotStarted
             | Self::Busy
             | Self::Variable { .. }
             | Self::Randomness => None,
         }
     }
+}
+
+fn listed(places: &[PathBuf]) -> String {
+    let places: Vec<_> = places
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    places.join(" or ")
 }
 
 /// The engine's own words, where it said something.

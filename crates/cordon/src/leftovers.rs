@@ -1,7 +1,7 @@
 //! Removes what dead owners left, and never what a living one uses.
 //!
-//! A container ends with its keeper, and its engine removes it then; what can be left is a directory,
-//! and a container whose engine was itself killed on the way.
+//! A container ends with its keeper, and its engine removes it then; what can be left is a directory, a
+//! network, and a container whose engine was itself killed on the way.
 
 use std::{
     ffi::OsStr,
@@ -12,7 +12,7 @@ use std::{
 
 use cordon_engine::{Container, Engine};
 
-use crate::{Notice, owner::Owner, place};
+use crate::{Notice, owner::Owner, place, topology};
 
 /// The label that every container carries, with its owner as the value.
 pub(crate) const OWNER: &str = "cordon.owner";
@@ -27,7 +27,7 @@ pub(crate) async fn sweep(runtime: &Path, engine: &Engine) -> Vec<Notice> {
         if !used.is_empty() && Path::new(OsStr::from_bytes(&used)) != engine.program() {
             continue;
         }
-        let gone = match engine.remove(&Container(name)).await {
+        let gone = match remove(engine, &path, name).await {
             Ok(()) => {
                 fs::remove_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))
             }
@@ -40,6 +40,7 @@ pub(crate) async fn sweep(runtime: &Path, engine: &Engine) -> Vec<Notice> {
     }
     if let Some(stamp) = NewBoot::since(runtime) {
         removed += sweep_containers(engine, &mut notices).await;
+        removed += sweep_networks(engine, &mut notices).await;
         stamp.keep();
     }
     if removed > 0 {
@@ -78,6 +79,49 @@ pub(crate) async fn sweep_containers(engine: &Engine, notices: &mut Vec<Notice>)
     removed
 }
 
+/// Removes every network of a dead owner that the engine knows, and says how many there were.
+async fn sweep_networks(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
+    let mut keep = |error: cordon_engine::Error| {
+        notices.push(Notice::LeftoversKept {
+            what: error.to_string(),
+        });
+    };
+    let names = engine.networks(OWNER).await.unwrap_or_else(|error| {
+        keep(error);
+        Vec::new()
+    });
+    let mut removed = 0;
+    for name in names.iter().filter(|name| is_of_the_dead(name)) {
+        match engine.remove_network(name).await {
+            Ok(()) => removed += 1,
+            Err(error) => keep(error),
+        }
+    }
+    removed
+}
+
+/// Removes what a run's directory stands for.
+async fn remove(engine: &Engine, place: &Path, name: String) -> Result<(), cordon_engine::Error> {
+    let network = topology::network_of(&name).to_owned();
+    let proxy = topology::container_of(&name);
+    engine.remove(&Container(name)).await?;
+    if place.join(place::NETWORK).exists() {
+        engine.remove(&proxy).await?;
+        engine.remove_network(&network).await?;
+    }
+    Ok(())
+}
+
+/// Whether a directory, container or network of that name belongs to an owner that is dead.
+fn is_of_the_dead(name: &str) -> bool {
+    let owner = name
+        .strip_prefix(place::PREFIX)
+        .and_then(|rest| rest.rsplit_once('-'));
+    owner
+        .and_then(|(owner, _)| owner.parse::<Owner>().ok())
+        .is_some_and(|owner| !owner.is_alive())
+}
+
 /// The directories of runs whose owner is dead, with the name of their container.
 fn dead_places(runtime: &Path) -> Vec<(PathBuf, String)> {
     let Ok(entries) = fs::read_dir(runtime) else {
@@ -87,9 +131,7 @@ fn dead_places(runtime: &Path) -> Vec<(PathBuf, String)> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            let (owner, _) = name.strip_prefix(place::PREFIX)?.rsplit_once('-')?;
-            let owner: Owner = owner.parse().ok()?;
-            (!owner.is_alive()).then(|| (entry.path(), name))
+            is_of_the_dead(&name).then(|| (entry.path(), name))
         })
         .collect()
 }

@@ -42,6 +42,7 @@ mod sandbox;
 mod shield;
 mod streams;
 mod task;
+mod topology;
 mod trust;
 
 pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox};
@@ -70,3 +71,4 @@ pub use notice::{Level, Notice};
 pub use sandbox::Sandbox;
 pub use streams::{Input, OnOutput, Output, Stream, Streams};
 pub use task::{ExecutionResult, Prompt, Task, TaskSpec};
+pub use topology::{Topology, UnknownTopology, Wiring};

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::EngineKind;
+use crate::{EngineKind, Wiring};
 
 /// Something that was adapted, weakened or cleaned up. Nothing of that kind happens in silence.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,6 +40,13 @@ pub enum Notice {
     LeftoversKept {
         /// What, and why.
         what: String,
+    },
+    /// How containers are connected to their proxy was chosen for this engine.
+    TopologyTaken {
+        /// How.
+        wiring: Wiring,
+        /// For which engine.
+        engine: EngineKind,
     },
     /// The container is connected to the engine's network, with no door and no policy.
     NetworkUnrestricted,
@@ -79,10 +86,18 @@ impl Notice {
             Self::RuntimeReplaced { .. }
             | Self::OpenFilesLowered { .. }
             | Self::LeftoversRemoved { .. }
+            | Self::TopologyTaken {
+                wiring: Wiring::Door,
+                ..
+            }
             | Self::Pulling { .. } => Level::Info,
             Self::LimitsIgnored { .. }
             | Self::SelinuxOff
             | Self::LeftoversKept { .. }
+            | Self::TopologyTaken {
+                wiring: Wiring::ProxyContainer,
+                ..
+            }
             | Self::NetworkUnrestricted
             | Self::Session { .. }
             | Self::LogLost { .. } => Level::Warning,
@@ -121,6 +136,22 @@ impl fmt::Display for Notice {
                 write!(f, "removed what {count} runs that died had left")
             }
             Self::LeftoversKept { what } => write!(f, "cannot remove what a dead run left: {what}"),
+            Self::TopologyTaken {
+                wiring: Wiring::Door,
+                engine,
+            } => {
+                write!(
+                    f,
+                    "containers are connected by the door: {engine} runs them on this machine"
+                )
+            }
+            Self::TopologyTaken {
+                wiring: Wiring::ProxyContainer,
+                engine,
+            } => write!(
+                f,
+                "containers are connected by a proxy container: {engine} runs them in another machine, where no door can be opened"
+            ),
             Self::NetworkUnrestricted => f.write_str(
                 "the network sandbox is off: this container reaches whatever the host reaches",
             ),

@@ -2,11 +2,12 @@
 
 use std::{
     fs::{self, DirBuilder},
+    net::Ipv4Addr,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use cordon_door::{ADDRESS, Door};
+use cordon_door::Door;
 use cordon_proxy::CertificateAuthority;
 
 use crate::{SandboxError, owner::Owner, trust};
@@ -55,13 +56,24 @@ impl Place {
         &self.name
     }
 
-    /// Opens the door, and puts beside it what the container needs to find and trust the proxy.
-    pub(crate) fn furnish(&self, authority: &CertificateAuthority) -> Result<Door, SandboxError> {
+    /// Says that a network and a proxy container belong to it, for whoever cleans up after us.
+    pub(crate) fn mark_network(&self) -> Result<(), SandboxError> {
+        self.write(NETWORK, b"")
+    }
+
+    /// Opens the door, and puts beside it what the container needs to find its proxy, if it has one, and
+    /// to trust it.
+    pub(crate) fn furnish(
+        &self,
+        authority: &CertificateAuthority,
+        proxy: Option<Ipv4Addr>,
+    ) -> Result<Door, SandboxError> {
         let door = Door::open(&self.path).map_err(|source| SandboxError::Door {
             source,
             engine: String::new(),
         })?;
-        self.write("resolv.conf", format!("nameserver {ADDRESS}\n").as_bytes())?;
+        let resolver = proxy.map(|address| format!("nameserver {address}\n"));
+        self.write("resolv.conf", resolver.unwrap_or_default().as_bytes())?;
         self.write("hosts", HOSTS.as_bytes())?;
         self.write(
             &format!("door/{}", trust::CERTIFICATE),
@@ -95,5 +107,8 @@ pub(crate) const PREFIX: &str = "cordon-";
 
 /// Which engine has the container, among the files of a run.
 pub(crate) const ENGINE: &str = "engine";
+
+/// There when a network belongs to a run.
+pub(crate) const NETWORK: &str = "network";
 
 const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost\n127.0.0.1 cordon\n";

@@ -12,10 +12,8 @@ use std::{
 };
 
 use cordon_door::{Access, Door, Ended, Keeper, Report};
-use cordon_engine::{
-    Container, ContainerSpec, Engine, Limits, Network as EngineNetwork, shell_code,
-};
-use cordon_proxy::{LogTarget, Proxy, Settings, Sockets, Summary};
+use cordon_engine::{Container, ContainerSpec, Engine, Limits, shell_code};
+use cordon_proxy::Summary;
 use tokio::{process::Child, time::timeout};
 
 use crate::{
@@ -25,6 +23,7 @@ use crate::{
     sandbox::{Shared, Stop},
     shield::Shield,
     streams::{Io, Pumps, Tails},
+    topology::Connection,
     trust,
 };
 
@@ -84,22 +83,16 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn access(&self) -> Access {
-        match self.spec.network {
-            Network::Sandboxed(_) => Access::Open,
-            Network::None | Network::Unrestricted => Access::Shut,
-        }
-    }
-
     fn container(
         &self,
         shared: &Shared,
         engine: &Engine,
+        connection: &Connection,
         place: &Place,
         io: &Io,
     ) -> Result<ContainerSpec, SandboxError> {
         let spec = self.spec;
-        let mut mounts = our_mounts(place.path(), shared.init()?, self.access());
+        let mut mounts = our_mounts(place.path(), shared.init()?, connection);
         let theirs = spec.mounts.iter().chain(self.shield.mounts());
         mounts.extend(theirs.map(|mount| cordon_engine::Mount {
             source: mount.host_path.clone(),
@@ -116,24 +109,16 @@ impl<'a> Plan<'a> {
             name: Some(place.name().to_owned()),
             labels: vec![(OWNER.to_owned(), shared.owner.to_string())],
             entrypoint: Some(INIT.to_owned()),
-            command: Door::arguments(trust::BOX, self.access())
+            command: Door::arguments(trust::BOX, connection.access())
                 .map(Into::into)
                 .into(),
             mounts,
             workdir: Some(spec.workdir.clone()),
             user: spec.user.clone(),
             hostname: Some("cordon".to_owned()),
-            network: match spec.network {
-                Network::Sandboxed(_) | Network::None => EngineNetwork::None,
-                Network::Unrestricted => EngineNetwork::Default,
-            },
-            sysctls: match self.access() {
-                Access::Open => vec![(
-                    "net.ipv4.ip_unprivileged_port_start".to_owned(),
-                    "0".to_owned(),
-                )],
-                Access::Shut => Vec::new(),
-            },
+            network: connection.network(),
+            resolver: connection.resolver(),
+            sysctls: connection.sysctls(engine),
             capabilities: Some(CAPABILITIES.iter().map(|name| (*name).to_owned()).collect()),
             security,
             limits: Limits {
@@ -257,45 +242,22 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn run(&self, io: &Io, stop: &mut Stop) -> Result<CommandResult, Failure> {
         let begun = Instant::now();
-        let limit = self.plan.spec.limits.timeout;
-        let mut run = self.start(io).map_err(Failure::Starting)?;
-
-        let (sockets, keeper) = match self.handover(&mut run, stop, limit).await? {
-            Handover::Came(sockets, keeper) => (sockets, keeper),
-            Handover::Cancelled(cause) => {
-                self.remove(&run.container)
-                    .await
-                    .map_err(Failure::Running)?;
-                return Ok(Finish::cancelled(cause).result(begun));
+        let place = self.place().map_err(Failure::Starting)?;
+        let limit = self.plan.spec.limits.timeout.unwrap_or(FOREVER);
+        let mut connection = tokio::select! {
+            made = Connection::prepare(self.shared, self.engine, self.plan.spec, &place) => {
+                made.map_err(Failure::Starting)?
             }
+            () = stop.requested() => return Ok(Finish::cancelled(Cause::Stopped).result(begun)),
+            () = tokio::time::sleep(limit) => return Ok(Finish::cancelled(Cause::TimedOut).result(begun)),
         };
-        let proxy = match sockets {
-            Some(sockets) => self.serve(sockets).await.map_err(Failure::Running)?,
-            None => None,
-        };
-        let command = self.plan.spec.command.iter().map(AsRef::as_ref);
-        let env = self
-            .plan
-            .env
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        if let Err(source) = keeper.go(command, env).await {
-            let engine = run.engine_words().await;
-            return Err(Failure::Running(SandboxError::Door { source, engine }));
-        }
-        run.pumps.command_starts(io.input.clone());
-
-        let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-        let (report, cause) = watch(&keeper, stop, remaining).await;
         let result = self
-            .finish(begun, run, keeper, report, cause)
-            .await
-            .map_err(Failure::Running);
-        let summary = match proxy {
-            Some(proxy) => Some(proxy.stop().await),
-            None => None,
-        };
+            .run_connected(begun, &place, &mut connection, io, stop)
+            .await;
+        // Whatever came of it, the connection is taken down; the first failure is the one to tell.
+        let released = connection.release().await;
         let mut result = result?;
+        let summary = released.map_err(Failure::Running)?;
         if let Some(Summary {
             lost_records: lost @ 1..,
             log_error,
@@ -309,15 +271,71 @@ impl Attempt<'_> {
         Ok(result)
     }
 
-    fn start(&self, io: &Io) -> Result<Started, SandboxError> {
-        let shared = self.shared;
-        let place = Place::create(
-            &shared.config.directories.runtime,
-            &shared.owner,
+    async fn run_connected(
+        &self,
+        begun: Instant,
+        place: &Place,
+        connection: &mut Connection,
+        io: &Io,
+        stop: &mut Stop,
+    ) -> Result<CommandResult, Failure> {
+        let limit = self.plan.spec.limits.timeout;
+        let mut run = self
+            .start(place, connection, io)
+            .map_err(Failure::Starting)?;
+        let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let access = connection.access();
+        let (sockets, keeper) = match self.handover(&mut run, access, stop, remaining).await? {
+            Handover::Came(sockets, keeper) => (sockets, keeper),
+            Handover::Cancelled(cause) => {
+                self.remove(&run.container)
+                    .await
+                    .map_err(Failure::Running)?;
+                return Ok(Finish::cancelled(cause).result(begun));
+            }
+        };
+        connection
+            .serve(self.shared, self.plan.spec, sockets)
+            .await
+            .map_err(Failure::Running)?;
+        let command = self.plan.spec.command.iter().map(AsRef::as_ref);
+        let env = self
+            .plan
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        if let Err(source) = keeper.go(command, env).await {
+            let engine = run.engine_words().await;
+            return Err(Failure::Running(SandboxError::Door { source, engine }));
+        }
+        run.pumps.command_starts(io.input.clone());
+
+        let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let (report, cause) = watch(&keeper, connection, stop, remaining).await;
+        self.finish(begun, run, keeper, report, cause)
+            .await
+            .map_err(Failure::Running)
+    }
+
+    fn place(&self) -> Result<Place, SandboxError> {
+        Place::create(
+            &self.shared.config.directories.runtime,
+            &self.shared.owner,
             self.engine.program(),
-        )?;
-        let door = place.furnish(&*shared.authority()?)?;
-        let spec = self.plan.container(shared, self.engine, &place, io)?;
+        )
+    }
+
+    fn start(
+        &self,
+        place: &Place,
+        connection: &Connection,
+        io: &Io,
+    ) -> Result<Started, SandboxError> {
+        let shared = self.shared;
+        let door = place.furnish(&*shared.authority()?, connection.address())?;
+        let spec = self
+            .plan
+            .container(shared, self.engine, connection, place, io)?;
         let container = Container(place.name().to_owned());
         let mut client = self.engine.spawn(&spec, io.client())?;
         let pumps = Pumps::new(&mut client, &io.sink);
@@ -326,7 +344,6 @@ impl Attempt<'_> {
             client,
             pumps,
             container,
-            place,
         })
     }
 
@@ -334,6 +351,7 @@ impl Attempt<'_> {
     async fn handover(
         &self,
         run: &mut Started,
+        access: Access,
         stop: &mut Stop,
         limit: Option<Duration>,
     ) -> Result<Handover, Failure> {
@@ -343,7 +361,7 @@ impl Attempt<'_> {
         let limit = limit.unwrap_or(FOREVER);
         let patience = self.shared.config.start_limit.0;
         tokio::select! {
-            handed = door.handover(self.plan.access(), patience) => match handed {
+            handed = door.handover(access, patience) => match handed {
                 Ok((sockets, keeper)) => Ok(Handover::Came(sockets, keeper)),
                 Err(source) => {
                     drop(run.client.start_kill());
@@ -360,35 +378,6 @@ impl Attempt<'_> {
             () = stop.requested() => Ok(Handover::Cancelled(Cause::Stopped)),
             () = tokio::time::sleep(limit) => Ok(Handover::Cancelled(Cause::TimedOut)),
         }
-    }
-
-    async fn serve(&self, sockets: cordon_door::Sockets) -> Result<Option<Proxy>, SandboxError> {
-        let Network::Sandboxed(network) = &self.plan.spec.network else {
-            return Ok(None);
-        };
-        let config = &self.shared.config;
-        let settings = Settings {
-            upstream: config.upstream.clone(),
-            limits: config.proxy_limits.clone(),
-            log: match &self.plan.spec.network_log {
-                Some(path) => LogTarget {
-                    text: Some(path.clone()),
-                    json: Some(path.with_extension("jsonl")),
-                },
-                None => LogTarget::default(),
-            },
-            on_record: self.plan.spec.on_network.clone(),
-            replacements: network.replacements.clone(),
-            ..Settings::new(cordon_door::ADDRESS, network.allowlist.clone())
-        };
-        let sockets = Sockets {
-            http: sockets.http,
-            https: sockets.https,
-            dns_tcp: sockets.dns_tcp,
-            dns_udp: sockets.dns_udp,
-        };
-        let authority = self.shared.authority()?;
-        Ok(Some(Proxy::start(sockets, settings, authority).await?))
     }
 
     /// Brings the run to its end and says how it went.
@@ -413,9 +402,12 @@ impl Attempt<'_> {
             self.remove(&run.container).await?;
             drop(run.client.start_kill());
         }
-        let Started { pumps, place, .. } = run;
-        let tails = timeout(DRAIN, pumps.ends()).await.unwrap_or_default();
-        drop(place);
+        let tails = timeout(DRAIN, run.pumps.ends()).await.unwrap_or_default();
+        if cause == Cause::ProxyLost {
+            return Err(SandboxError::ProxyLost {
+                said: "it ended before the command did".to_owned(),
+            });
+        }
         let lost = report.is_none()
             && cause == Cause::Ended
             && status.and_then(|status| status.code()) == Some(ENGINE_FAILED);
@@ -507,7 +499,6 @@ struct Started {
     client: Child,
     pumps: Pumps,
     container: Container,
-    place: Place,
 }
 
 impl Started {
@@ -530,16 +521,19 @@ enum Cause {
     Ended,
     Stopped,
     TimedOut,
+    ProxyLost,
 }
 
 /// Waits for the command's end, or for a reason to end it.
 async fn watch(
     keeper: &Keeper,
+    connection: &mut Connection,
     stop: &mut Stop,
     limit: Option<Duration>,
 ) -> (Option<Report>, Cause) {
     tokio::select! {
         report = keeper.ended() => (report, Cause::Ended),
+        () = connection.lost() => (None, Cause::ProxyLost),
         () = stop.requested() => (None, Cause::Stopped),
         () = tokio::time::sleep(limit.unwrap_or(FOREVER)) => (None, Cause::TimedOut),
     }
@@ -560,13 +554,13 @@ async fn terminate(keeper: &Keeper, report: Option<Report>) -> Option<Report> {
 }
 
 /// What the sandbox itself puts into a container.
-fn our_mounts(place: &Path, init: &Path, access: Access) -> Vec<cordon_engine::Mount> {
+fn our_mounts(place: &Path, init: &Path, connection: &Connection) -> Vec<cordon_engine::Mount> {
     use cordon_engine::Mount;
     let mut mounts = vec![
         Mount::read_only(init, INIT),
         Mount::read_only(place.join("door"), trust::BOX),
     ];
-    if access == Access::Open {
+    if connection.address().is_some() {
         mounts.push(Mount::read_only(
             place.join("resolv.conf"),
             "/etc/resolv.conf",

@@ -18,6 +18,7 @@ use crate::{
     CommandSpec, CommandTask, Notice, SandboxConfig, SandboxError, Task, TaskSpec, leftovers,
     mount::{self, MountRules},
     owner::Owner,
+    topology::{Surroundings, Wiring},
 };
 
 /// Runs tasks in containers.
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
 struct Ready {
     engine: RwLock<Engine>,
     init: PathBuf,
+    wiring: Wiring,
+    proxies: tokio::sync::OnceCell<Surroundings>,
 }
 
 impl Sandbox {
@@ -71,10 +74,12 @@ impl Sandbox {
         let directories = &shared.config.directories;
         directories.prepare()?;
         let engine = Engine::find(shared.config.engine.clone(), &directories.cache).await?;
-        if !engine.facts().local {
-            return Err(SandboxError::NotLocal {
-                engine: engine.kind(),
-            });
+        let (wiring, notice) = shared
+            .config
+            .topology
+            .resolve(engine.kind(), engine.facts().local)?;
+        if let Some(notice) = notice {
+            shared.notice(&notice);
         }
         for notice in leftovers::sweep(&directories.runtime, &engine).await {
             shared.notice(&notice);
@@ -88,6 +93,8 @@ impl Sandbox {
         drop(shared.ready.set(Ready {
             engine: RwLock::new(engine),
             init,
+            wiring,
+            proxies: tokio::sync::OnceCell::new(),
         }));
         Ok(())
     }
@@ -192,6 +199,26 @@ impl Shared {
             .get()
             .map(|ready| &ready.init)
             .ok_or(SandboxError::NotStarted)
+    }
+
+    /// How containers are connected to their proxy.
+    pub(crate) fn wiring(&self) -> Result<Wiring, SandboxError> {
+        self.ready
+            .get()
+            .map(|ready| ready.wiring)
+            .ok_or(SandboxError::NotStarted)
+    }
+
+    /// What proxy containers need, seen to when the first of them is wanted.
+    pub(crate) async fn proxy_surroundings(
+        &self,
+        engine: &Engine,
+    ) -> Result<&Surroundings, SandboxError> {
+        let ready = self.ready.get().ok_or(SandboxError::NotStarted)?;
+        ready
+            .proxies
+            .get_or_try_init(|| Surroundings::ensure(self, engine))
+            .await
     }
 
     /// The certificate authority, made when it is first needed. Its key is never on disk.

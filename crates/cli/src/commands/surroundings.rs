@@ -59,6 +59,7 @@ fn config(args: &Container, printer: &Printer) -> anyhow::Result<SandboxConfig> 
     let seconds = |seconds| StartLimit(Duration::from_secs(seconds));
     Ok(SandboxConfig {
         engine: args.engine.clone(),
+        topology: args.topology,
         upstream: upstream(args)?,
         pull: if args.no_pull {
             Pull::Never

@@ -16,6 +16,7 @@ mod value;
 use std::{
     fmt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use cordon_policy::{HostPattern, NamePattern};
@@ -114,6 +115,14 @@ impl SandboxFile {
         &self.limits
     }
 
+    /// The masked secrets that have to be looked up again while a task runs, and how long a value is
+    /// good for.
+    pub fn expiring(&self) -> impl Iterator<Item = (&str, Duration)> {
+        self.masked
+            .iter()
+            .filter_map(|entry| Some((entry.env_var.as_str(), entry.expires_after?)))
+    }
+
     /// Whether secrets are asked of a command, which [`SandboxFile::resolve`] then runs on this host.
     #[must_use]
     pub fn runs_command(&self) -> bool {
@@ -156,6 +165,8 @@ struct Masked {
     query: Vec<String>,
     path: bool,
     body: Option<BodyRule>,
+    /// How long a value is good for once it was looked up.
+    expires_after: Option<Duration>,
 }
 
 /// An entry of `signing_credentials`.

@@ -57,14 +57,7 @@ impl SandboxFile {
     ///
     /// When a variable or a secret is missing, or a source of secrets cannot be used.
     pub async fn resolve(&self, host: &HostEnv) -> Result<Resolved, FileError> {
-        let mut resolver = Resolver {
-            file: self,
-            host,
-            pool: Pool::new(&self.sources, host, &self.name),
-            plain: BTreeMap::new(),
-            notices: Vec::new(),
-            exposed: Vec::new(),
-        };
+        let mut resolver = Resolver::new(self, host);
         resolver.env().await?;
         resolver.pass_env()?;
         let (mut masked, mut signing, mut positions) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -97,6 +90,26 @@ impl SandboxFile {
             file: self.name.clone(),
             positions,
         })
+    }
+}
+
+impl SandboxFile {
+    /// Looks up the value of one masked secret again; `None` when it is no longer there, or no secret
+    /// of the file.
+    ///
+    /// # Errors
+    ///
+    /// When its source cannot be used.
+    pub async fn look_up(
+        &self,
+        env_var: &str,
+        host: &HostEnv,
+    ) -> Result<Option<Secret>, FileError> {
+        let Some(entry) = self.masked.iter().find(|entry| entry.env_var == env_var) else {
+            return Ok(None);
+        };
+        let mut resolver = Resolver::new(self, host);
+        resolver.value(&entry.value).await
     }
 }
 
@@ -173,7 +186,18 @@ struct Plain {
     at: Position,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    fn new(file: &'a SandboxFile, host: &'a HostEnv) -> Self {
+        Self {
+            file,
+            host,
+            pool: Pool::new(&file.sources, host, &file.name),
+            plain: BTreeMap::new(),
+            notices: Vec::new(),
+            exposed: Vec::new(),
+        }
+    }
+
     async fn env(&mut self) -> Result<(), FileError> {
         for variable in &self.file.env {
             let Some(value) = self.value(&variable.value).await? else {

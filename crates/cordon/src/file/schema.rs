@@ -80,6 +80,7 @@ fn masked(key: Key, node: Node, place: &str) -> Result<Masked, Mistake> {
     let env_var = variable_name(key.name, "masked_secrets", key.at)?;
     let (mut value, mut scopes, mut headers, mut query) = (None, None, Vec::new(), Vec::new());
     let (mut allow_foreign_credentials, mut path, mut body) = (false, false, None);
+    let mut expires_after = None;
     for (key, node) in node.map(place, A_MAP)? {
         let inner = format!("{place}.{}", key.name);
         match key.name.as_str() {
@@ -90,6 +91,7 @@ fn masked(key: Key, node: Node, place: &str) -> Result<Masked, Mistake> {
             "path" => path = node.boolean(&inner)?,
             "body" => body = body_rule(node, &inner)?,
             "allow_foreign_credentials" => allow_foreign_credentials = node.boolean(&inner)?,
+            "expires_after" => expires_after = Some(seconds(node, &inner)?),
             _ => return Err(key.unknown(place, MASKED_KEYS).into()),
         }
     }
@@ -107,6 +109,7 @@ fn masked(key: Key, node: Node, place: &str) -> Result<Masked, Mistake> {
         query,
         path,
         body,
+        expires_after,
     })
 }
 
@@ -403,6 +406,7 @@ pub(super) const MASKED_KEYS: &[&str] = &[
     "query",
     "path",
     "body",
+    "expires_after",
 ];
 
 pub(super) const SIGNING_KEYS: &[&str] = &[

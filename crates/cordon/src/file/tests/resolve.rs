@@ -435,3 +435,19 @@ async fn no_error_notice_or_debug_output_shows_a_value() {
     shown += &format!("{error} {error:?} {:?}", error.hint());
     assert!(!shown.contains("hunter2"), "{shown}");
 }
+
+#[tokio::test]
+async fn a_secret_that_expires_is_looked_up_again() {
+    let text = "masked_secrets:\n  T: {value: !secret T, scopes: [a.example], headers: [X], expires_after: 60}\n";
+    let file = parse(text);
+    let expiring: Vec<_> = file.expiring().collect();
+    assert_eq!(expiring, [("T", Duration::from_secs(60))]);
+    let renewed = file
+        .look_up("T", &env(&[("T", GITHUB)]))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(renewed.expose(), GITHUB);
+    assert!(file.look_up("OTHER", &env(&[])).await.unwrap().is_none());
+    assert!(file.look_up("T", &env(&[])).await.is_err());
+}

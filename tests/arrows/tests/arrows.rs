@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("cordon-cli", &["cordon"]),
     ("arrows", &[]),
+    ("bench", &["cordon-policy", "cordon-proxy"]),
     ("e2e", &[]),
     ("origin", &[]),
     (

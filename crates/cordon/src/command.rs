@@ -10,11 +10,12 @@ use std::{
 
 use cordon_policy::Allowlist;
 use cordon_proxy::{OnRecord, Summary};
-use cordon_secrets::SecretReplacements;
+use cordon_secrets::{Secret, SecretReplacements};
 
 use crate::{
     Mount, ResourceLimits, SandboxError, Streams,
-    run::{self, Plan},
+    live::Live,
+    run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
 };
 
@@ -70,6 +71,7 @@ pub struct NetworkSandbox {
 pub struct CommandTask {
     shared: Arc<Shared>,
     spec: CommandSpec,
+    live: Live,
     turns: Turns,
 }
 
@@ -122,6 +124,7 @@ impl CommandTask {
     pub(crate) fn new(shared: Arc<Shared>, spec: CommandSpec) -> Self {
         Self {
             shared,
+            live: Live::new(&spec.network),
             spec,
             turns: Turns::default(),
         }
@@ -145,8 +148,27 @@ impl CommandTask {
     /// When the sandbox cannot do its work, or the task is being executed already.
     pub async fn execute(&self, streams: Streams) -> Result<CommandResult, SandboxError> {
         let turn = Turn::begin(&self.turns, &self.shared)?;
-        let plan = Plan::new(&self.shared, &self.spec)?;
-        run::run(&self.shared, &plan, streams.into(), turn.stop()).await
+        let mut spec = self.spec.clone();
+        let orders = Orders {
+            stop: turn.stop(),
+            changes: self.live.follow(&mut spec.network),
+        };
+        let plan = Plan::new(&self.shared, &spec)?;
+        run::run(&self.shared, &plan, streams.into(), orders).await
+    }
+
+    /// Judges the next request by another allowlist, in an execution under way too.
+    pub fn replace_allowlist(&self, allowlist: Allowlist) {
+        self.live.replace_allowlist(allowlist);
+    }
+
+    /// Gives a masked secret another value, in an execution under way too. Its surrogate stays.
+    ///
+    /// # Errors
+    ///
+    /// When the task masks no such variable, or the value cannot be masked.
+    pub fn replace_secret(&self, env_var: &str, value: Secret) -> Result<(), SandboxError> {
+        self.live.replace_secret(env_var, value)
     }
 
     /// Ends the command: `SIGTERM`, five seconds, `SIGKILL`; then waits until the container is gone.

@@ -33,6 +33,7 @@ mod error;
 mod file;
 mod leftovers;
 mod limits;
+mod live;
 mod mount;
 mod notice;
 mod owner;

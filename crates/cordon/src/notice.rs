@@ -60,6 +60,11 @@ pub enum Notice {
         /// What happened.
         what: String,
     },
+    /// A policy could not be replaced; the one before still holds.
+    PolicyKept {
+        /// Why.
+        what: String,
+    },
     /// Lines of the network log were lost.
     LogLost {
         /// How many.
@@ -100,6 +105,7 @@ impl Notice {
             }
             | Self::NetworkUnrestricted
             | Self::Session { .. }
+            | Self::PolicyKept { .. }
             | Self::LogLost { .. } => Level::Warning,
         }
     }
@@ -157,6 +163,7 @@ impl fmt::Display for Notice {
             ),
             Self::Pulling { image } => write!(f, "fetching image {image}"),
             Self::Session { what } => f.write_str(what),
+            Self::PolicyKept { what } => write!(f, "the policy is still the one before: {what}"),
             Self::LogLost { lost, cause } => {
                 write!(
                     f,

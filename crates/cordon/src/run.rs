@@ -19,6 +19,7 @@ use tokio::{process::Child, time::timeout};
 use crate::{
     CommandResult, CommandSpec, Network, Notice, Pull, SandboxError,
     leftovers::OWNER,
+    live::Changes,
     place::Place,
     sandbox::{Shared, Stop},
     shield::Shield,
@@ -144,7 +145,7 @@ pub(crate) async fn run(
     shared: &Shared,
     plan: &Plan<'_>,
     io: Io,
-    mut stop: Stop,
+    mut orders: Orders,
 ) -> Result<CommandResult, SandboxError> {
     let mut engine = shared.engine()?;
     let mut remedies = Remedies::default();
@@ -154,7 +155,7 @@ pub(crate) async fn run(
             plan,
             engine: &engine,
         };
-        match attempt.run(&io, &mut stop).await {
+        match attempt.run(&io, &mut orders).await {
             Ok(result) => return Ok(result),
             Err(Failure::Running(error)) => return Err(error),
             Err(Failure::Starting(error)) => {
@@ -240,7 +241,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self, io: &Io, stop: &mut Stop) -> Result<CommandResult, Failure> {
+    async fn run(&self, io: &Io, orders: &mut Orders) -> Result<CommandResult, Failure> {
         let begun = Instant::now();
         let place = self.place().map_err(Failure::Starting)?;
         let limit = self.plan.spec.limits.timeout.unwrap_or(FOREVER);
@@ -248,11 +249,11 @@ impl Attempt<'_> {
             made = Connection::prepare(self.shared, self.engine, self.plan.spec, &place) => {
                 made.map_err(Failure::Starting)?
             }
-            () = stop.requested() => return Ok(Finish::cancelled(Cause::Stopped).result(begun)),
+            () = orders.stop.requested() => return Ok(Finish::cancelled(Cause::Stopped).result(begun)),
             () = tokio::time::sleep(limit) => return Ok(Finish::cancelled(Cause::TimedOut).result(begun)),
         };
         let result = self
-            .run_connected(begun, &place, &mut connection, io, stop)
+            .run_connected(begun, &place, &mut connection, io, orders)
             .await;
         // Whatever came of it, the connection is taken down; the first failure is the one to tell.
         let released = connection.release().await;
@@ -277,7 +278,7 @@ impl Attempt<'_> {
         place: &Place,
         connection: &mut Connection,
         io: &Io,
-        stop: &mut Stop,
+        orders: &mut Orders,
     ) -> Result<CommandResult, Failure> {
         let limit = self.plan.spec.limits.timeout;
         let mut run = self
@@ -285,7 +286,7 @@ impl Attempt<'_> {
             .map_err(Failure::Starting)?;
         let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
         let access = connection.access();
-        let (sockets, keeper) = match self.handover(&mut run, access, stop, remaining).await? {
+        let (sockets, keeper) = match self.handover(&mut run, access, orders, remaining).await? {
             Handover::Came(sockets, keeper) => (sockets, keeper),
             Handover::Cancelled(cause) => {
                 self.remove(&run.container)
@@ -311,7 +312,13 @@ impl Attempt<'_> {
         run.pumps.command_starts(io.input.clone());
 
         let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-        let (report, cause) = watch(&keeper, connection, stop, remaining).await;
+        let mut watched = Watched {
+            shared: self.shared,
+            keeper: &keeper,
+            connection,
+            orders,
+        };
+        let (report, cause) = watched.end(remaining).await;
         self.finish(begun, run, keeper, report, cause)
             .await
             .map_err(Failure::Running)
@@ -352,7 +359,7 @@ impl Attempt<'_> {
         &self,
         run: &mut Started,
         access: Access,
-        stop: &mut Stop,
+        orders: &mut Orders,
         limit: Option<Duration>,
     ) -> Result<Handover, Failure> {
         let Some(door) = run.door.take() else {
@@ -375,7 +382,7 @@ impl Attempt<'_> {
                 let status = status.unwrap_or_default();
                 Err(Failure::Starting(self.engine.refusal(&self.plan.spec.image, status, &words).into()))
             }
-            () = stop.requested() => Ok(Handover::Cancelled(Cause::Stopped)),
+            () = orders.stop.requested() => Ok(Handover::Cancelled(Cause::Stopped)),
             () = tokio::time::sleep(limit) => Ok(Handover::Cancelled(Cause::TimedOut)),
         }
     }
@@ -524,18 +531,40 @@ enum Cause {
     ProxyLost,
 }
 
-/// Waits for the command's end, or for a reason to end it.
-async fn watch(
-    keeper: &Keeper,
-    connection: &mut Connection,
-    stop: &mut Stop,
-    limit: Option<Duration>,
-) -> (Option<Report>, Cause) {
-    tokio::select! {
-        report = keeper.ended() => (report, Cause::Ended),
-        () = connection.lost() => (None, Cause::ProxyLost),
-        () = stop.requested() => (None, Cause::Stopped),
-        () = tokio::time::sleep(limit.unwrap_or(FOREVER)) => (None, Cause::TimedOut),
+/// What reaches a run from outside: the word to stop, and changes of its policy.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    pub(crate) stop: Stop,
+    pub(crate) changes: Changes,
+}
+
+/// A command that runs.
+struct Watched<'a> {
+    shared: &'a Shared,
+    keeper: &'a Keeper,
+    connection: &'a mut Connection,
+    orders: &'a mut Orders,
+}
+
+impl Watched<'_> {
+    /// Waits for the command's end, or for a reason to end it.
+    async fn end(&mut self, limit: Option<Duration>) -> (Option<Report>, Cause) {
+        let mut time = std::pin::pin!(tokio::time::sleep(limit.unwrap_or(FOREVER)));
+        let mut ended = std::pin::pin!(self.keeper.ended());
+        loop {
+            tokio::select! {
+                report = &mut ended => return (report, Cause::Ended),
+                () = self.connection.lost() => return (None, Cause::ProxyLost),
+                () = self.orders.stop.requested() => return (None, Cause::Stopped),
+                () = &mut time => return (None, Cause::TimedOut),
+                network = self.orders.changes.next() => {
+                    if let Err(error) = self.connection.replace(&network).await {
+                        let what = error.to_string();
+                        self.shared.notice(&Notice::PolicyKept { what });
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -10,14 +10,16 @@ use std::{
 };
 
 use cordon_agents::{Agent, Budget, Effort, Invocation, Model, SessionId, StreamEvent};
+use cordon_policy::Allowlist;
 use cordon_proxy::{NetworkLog, OnRecord};
-use cordon_secrets::{Redactor, SecretReplacements};
+use cordon_secrets::{Redactor, Secret, SecretReplacements};
 use cordon_session::SessionStore;
 use tokio::sync::mpsc;
 
 use crate::{
     CommandSpec, ContextId, Input, Mount, Network, Notice, ResourceLimits, SandboxError,
-    run::{self, Plan},
+    live::Live,
+    run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
     streams::{Io, Sink},
 };
@@ -75,6 +77,7 @@ pub struct Task {
     shared: Arc<Shared>,
     spec: TaskSpec,
     store: SessionStore,
+    live: Live,
     turns: Turns,
 }
 
@@ -168,6 +171,7 @@ impl Task {
         let store = SessionStore::new(&spec.session_dir).with_redactor(redactor);
         let task = Self {
             shared,
+            live: Live::new(&spec.network),
             spec,
             store,
             turns: Turns::default(),
@@ -211,7 +215,11 @@ impl Task {
     ) -> Result<ExecutionResult, SandboxError> {
         let turn = Turn::begin(&self.turns, &self.shared)?;
         self.spec.agent.check_prompt(&prompt.text)?;
-        let spec = self.command(&prompt)?;
+        let mut spec = self.command(&prompt)?;
+        let orders = Orders {
+            stop: turn.stop(),
+            changes: self.live.follow(&mut spec.network),
+        };
         let plan = Plan::new(&self.shared, &spec)?;
         let writer = self.store.write(self.spec.execution_context_id.as_str())?;
         for warning in writer.warnings() {
@@ -228,7 +236,7 @@ impl Task {
             sink: Sink::Channel(sender),
             terminal: cordon_engine::Terminal::Input,
         };
-        let mut running = std::pin::pin!(run::run(&self.shared, &plan, io, turn.stop()));
+        let mut running = std::pin::pin!(run::run(&self.shared, &plan, io, orders));
         let ended = loop {
             tokio::select! {
                 biased;
@@ -255,6 +263,20 @@ impl Task {
     /// Returns whether there was something to stop. May be called from any thread or task.
     pub async fn stop(&self) -> bool {
         self.turns.stop().await
+    }
+
+    /// Judges the next request by another allowlist, in an execution under way too.
+    pub fn replace_allowlist(&self, allowlist: Allowlist) {
+        self.live.replace_allowlist(allowlist);
+    }
+
+    /// Gives a masked secret another value, in an execution under way too. Its surrogate stays.
+    ///
+    /// # Errors
+    ///
+    /// When the task masks no such variable, or the value cannot be masked.
+    pub fn replace_secret(&self, env_var: &str, value: Secret) -> Result<(), SandboxError> {
+        self.live.replace_secret(env_var, value)
     }
 
     /// The agent's state directory, with what it must find there.

@@ -16,8 +16,8 @@ use cordon_engine::{Engine, Network as EngineNetwork, Resolver};
 use cordon_proxy::{LogTarget, Proxy, Settings, Sockets, Summary};
 
 use crate::{
-    CommandSpec, EngineKind, Network, Notice, SandboxConfig, SandboxError, place::Place,
-    sandbox::Shared,
+    CommandSpec, EngineKind, Network, NetworkSandbox, Notice, SandboxConfig, SandboxError,
+    place::Place, sandbox::Shared,
 };
 use proxy_container::ProxyContainer;
 pub(crate) use proxy_container::{Surroundings, container_of, network_of};
@@ -192,6 +192,19 @@ impl Connection {
         };
         *proxy = Some(Proxy::start(sockets, settings, shared.authority()?).await?);
         Ok(())
+    }
+
+    /// Judges by another policy from now on.
+    pub(crate) async fn replace(&mut self, network: &NetworkSandbox) -> Result<(), SandboxError> {
+        match self {
+            Self::Unserved(_) | Self::Door(None) => Ok(()),
+            Self::Door(Some(proxy)) => {
+                proxy.replace_allowlist(network.allowlist.clone());
+                proxy.replace_secrets(network.replacements.clone());
+                Ok(())
+            }
+            Self::ProxyContainer(proxy) => proxy.replace(network).await,
+        }
     }
 
     /// Returns once the proxy is gone, which none in this process ever is.

@@ -20,7 +20,9 @@ use tokio::{
 };
 
 use super::{egress, image, setting, settings, subnet::Subnet, without_ipv6};
-use crate::{CommandSpec, SandboxError, leftovers::OWNER, place::Place, sandbox::Shared};
+use crate::{
+    CommandSpec, NetworkSandbox, SandboxError, leftovers::OWNER, place::Place, sandbox::Shared,
+};
 
 /// A proxy container that serves, and the network that it shares with one workload.
 #[derive(Debug)]
@@ -129,6 +131,19 @@ impl ProxyContainer {
     /// The network that the workload is to be on.
     pub(super) fn network(&self) -> &str {
         &self.remains.network
+    }
+
+    /// Tells the proxy another policy.
+    pub(super) async fn replace(&mut self, network: &NetworkSandbox) -> Result<(), SandboxError> {
+        let orders = [
+            Order::Allowlist(network.allowlist.clone()),
+            Order::Secrets(network.replacements.clone()),
+        ];
+        for order in orders {
+            // One that is gone will be noticed as such.
+            drop(self.orders.write_all(&order.line()?).await);
+        }
+        Ok(())
     }
 
     /// Returns once the proxy has ended by itself.

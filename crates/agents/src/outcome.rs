@@ -30,7 +30,7 @@ pub enum Outcome {
         /// How long it asked to wait, where it did.
         retry_after: Option<Duration>,
     },
-    /// The API could not answer, for reasons of its own. The session can go on.
+    /// The API could not answer for reasons of its own, or broke off. The session can go on.
     Overloaded,
     /// The API refuses the key, or the account behind it.
     AuthFailed,

@@ -24,9 +24,10 @@ pub(super) fn refusal(transcript: &Transcript) -> Option<Outcome> {
         (_, Some(status)) => from_status(status, retry_after),
         (Some("authentication_failed"), None) => Some(Outcome::AuthFailed),
         (Some("rate_limit"), None) => Some(Outcome::RateLimited { retry_after }),
-        (Some("overloaded"), None) => Some(Outcome::Overloaded),
+        // `server_error`: the exchange broke. Where it broke before the answer began, a proxy on the
+        // way says 502; both mean the same.
+        (Some("overloaded" | "server_error"), None) => Some(Outcome::Overloaded),
         (Some("invalid_request"), None) => Some(Outcome::SessionCorrupted),
-        // `server_error` without a status: no answer came at all, which is not the API's word.
         (_, None) => None,
     }
 }

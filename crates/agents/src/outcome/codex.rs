@@ -23,6 +23,8 @@ pub(super) fn refusal(transcript: &Transcript) -> Option<Outcome> {
         Some(Outcome::Overloaded)
     } else if says(&LIMITED) {
         Some(Outcome::RateLimited { retry_after })
+    } else if says(&[DISCONNECTED]) {
+        Some(Outcome::Overloaded)
     } else {
         None
     }
@@ -59,3 +61,6 @@ const OVERLOADED: [&str; 3] = [
 ];
 
 const LIMITED: [&str; 3] = ["usage limit", "Quota exceeded", "Rate limit reached"];
+
+/// The connection broke, unless the rest of the sentence says better.
+const DISCONNECTED: &str = "stream disconnected before completion";

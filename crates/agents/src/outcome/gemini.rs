@@ -23,6 +23,9 @@ pub(super) fn refusal(ending: &Ending<'_>, transcript: &Transcript) -> Option<Ou
     if TOO_LONG.iter().any(|phrase| text.contains(phrase)) {
         return Some(Outcome::PromptTooLong);
     }
+    if BROKEN.iter().any(|phrase| text.contains(phrase)) {
+        return Some(Outcome::Overloaded);
+    }
     let body = body(text);
     let error = body.as_ref().and_then(|body| body.get("error"));
     if error.is_some_and(|error| error.to_string().contains("API_KEY_INVALID")) {
@@ -51,6 +54,9 @@ fn from_exit(code: i32) -> Option<u16> {
 fn retry_after(text: &str) -> Option<Duration> {
     delay_after(text, "retry after").or_else(|| delay_after(text, r#""retryDelay":""#))
 }
+
+/// How it says that the connection to the API broke, or that there was none.
+const BROKEN: [&str; 2] = ["[API Error: terminated]", "fetch failed"];
 
 /// Its own statuses for a missing key, and for a limit of turns in its settings.
 const EXIT_AUTHENTICATION: i32 = 41;

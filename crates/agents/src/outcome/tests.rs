@@ -147,7 +147,7 @@ fn the_kind_of_failure_counts_where_there_is_no_status() {
         (
             "server_error",
             "API Error: Unable to connect to API (ECONNRESET)",
-            Outcome::ContainerFailed,
+            Outcome::Overloaded,
         ),
     ] {
         let mut report = says(text);
@@ -309,7 +309,7 @@ fn codex_says_it_in_a_sentence() {
         ),
         (
             "stream disconnected before completion: network error",
-            Outcome::ContainerFailed,
+            Outcome::Overloaded,
         ),
         ("unexpected status 4", Outcome::ContainerFailed),
     ] {
@@ -357,11 +357,7 @@ fn gemini_says_it_in_the_result_or_only_in_the_exit_status() {
             "[API Error: The model is overloaded.]".to_owned(),
             Outcome::Overloaded,
         ),
-        (
-            1,
-            "[API Error: terminated]".to_owned(),
-            Outcome::ContainerFailed,
-        ),
+        (1, "[API Error: terminated]".to_owned(), Outcome::Overloaded),
     ] {
         assert_eq!(gemini(exit, &message), expected, "{message}");
     }

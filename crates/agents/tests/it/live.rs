@@ -138,7 +138,7 @@ fn whole(agent: Agent, retry_after: Option<Duration>) {
         ("429", Outcome::RateLimited { retry_after }),
         ("500", Outcome::Overloaded),
         ("529", Outcome::Overloaded),
-        ("cut", Outcome::ContainerFailed),
+        ("cut", Outcome::Overloaded),
         ("flaky", Outcome::Success),
     ] {
         let run = bench.run(scenario, &format!("scenario: {scenario}"), &fresh);

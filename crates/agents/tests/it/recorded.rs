@@ -61,7 +61,7 @@ fn every_refusal_has_its_outcome() {
         ("403", [1, 1, 147], Outcome::AuthFailed),
         ("500", [1, 1, 244], Outcome::Overloaded),
         ("529", [1, 1, 247], Outcome::Overloaded),
-        ("cut", [1, 1, 1], Outcome::ContainerFailed),
+        ("cut", [1, 1, 1], Outcome::Overloaded),
     ] {
         for (agent, code) in Agent::ALL.into_iter().zip(codes) {
             assert_eq!(outcome(agent, name, code), expected, "{agent} {name}");

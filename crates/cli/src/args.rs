@@ -157,6 +157,10 @@ pub(crate) struct Container {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub(crate) allowlist: Option<PathBuf>,
 
+    /// Read the allowlist again whenever its file changes; a broken one changes nothing
+    #[arg(long, help_heading = "Network")]
+    pub(crate) watch_allowlist: bool,
+
     /// A host that the command may reach, beside those of the allowlist; `*.example.com` for all below
     #[arg(long, value_name = "HOST", help_heading = "Network")]
     pub(crate) allow: Vec<String>,
@@ -296,9 +300,9 @@ The agent's API keys are taken from your environment, and reach nobody but its A
 sees look-alikes. Its answers go to standard output, what it does to standard error.
 
 Exit code: 0 success, 1 the agent failed, 124 its time was up, 125 Cordon could not do its work;
-10 the prompt is too long, 11 the session cannot go on (try --fresh), 12 rate limited, 13 the API is
-overloaded, 14 the API refuses the key, 15 out of memory, 16 over budget; 128+n when a signal ended
-it.
+10 the prompt is too long, 11 the session cannot go on (try --fresh), 12 rate limited, 13 the API
+cannot answer, 14 the API refuses the key, 15 out of memory, 16 over budget; 128+n when a signal
+ended it.
 
 Examples:
   cordon agent claude --image localhost/agents:1 -p 'Fix the failing test'

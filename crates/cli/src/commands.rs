@@ -4,3 +4,4 @@ pub(crate) mod agent;
 mod interrupts;
 pub(crate) mod run;
 mod surroundings;
+mod tend;

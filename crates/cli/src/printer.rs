@@ -92,7 +92,7 @@ impl Printer {
         self.line(&head, why);
     }
 
-    fn info(&self, info: impl Display) {
+    pub(crate) fn info(&self, info: impl Display) {
         if self.verbosity >= Verbosity::Verbose {
             self.line("cordon:", info);
         }

@@ -15,6 +15,7 @@ use crate::{
     commands::{
         interrupts::Interrupts,
         surroundings::{self, Own, Ready, Settings},
+        tend::{Running, Tend},
     },
     exit::Exit,
     printer::{Hinted, Printer, Transcript},
@@ -23,7 +24,7 @@ use crate::{
 pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::new()?;
     let text = prompt(&args)?;
-    let mut spec = spec(&args, printer).await?;
+    let (mut spec, tend) = spec(&args, printer).await?;
     let Ready { sandbox, image } =
         match surroundings::prepare(&args.container, &mut interrupts, printer).await? {
             Ok(ready) => ready,
@@ -41,16 +42,32 @@ pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exi
     if let Some(url) = &args.base_url {
         prompt = prompt.base_url(url);
     }
-    execute(&args, &task, prompt, &mut interrupts, printer).await
+    let mut surroundings = Surroundings {
+        tend,
+        interrupts,
+        printer,
+    };
+    execute(&args, &task, prompt, &mut surroundings).await
+}
+
+/// What an execution is surrounded by.
+struct Surroundings<'a> {
+    tend: Tend,
+    interrupts: Interrupts,
+    printer: &'a Printer,
 }
 
 async fn execute(
     args: &AgentRun,
     task: &Task,
     prompt: Prompt,
-    interrupts: &mut Interrupts,
-    printer: &Printer,
+    surroundings: &mut Surroundings<'_>,
 ) -> anyhow::Result<Exit> {
+    let Surroundings {
+        tend,
+        interrupts,
+        printer,
+    } = surroundings;
     let transcript = if args.json {
         Transcript::json(printer)
     } else {
@@ -59,6 +76,7 @@ async fn execute(
     let mut execution = std::pin::pin!(task.execute(prompt, |event| transcript.event(event)));
     let (result, signal) = tokio::select! {
         result = &mut execution => (result?, None),
+        () = tend.run(Running::Agent(task), printer) => return Ok(Exit::Setup),
         number = interrupts.next() => {
             let (_, result) = tokio::join!(task.stop(), &mut execution);
             (result?, Some(number))
@@ -87,7 +105,7 @@ fn exit(outcome: Outcome) -> Exit {
     }
 }
 
-async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
+async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<(TaskSpec, Tend)> {
     let container = &args.container;
     let context = match &args.context {
         Some(context) => context.clone(),
@@ -103,6 +121,7 @@ async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
         env,
         network,
         mut limits,
+        tend,
     } = surroundings::settings(container, &mounts, own, printer).await?;
     let defaults = TaskSpec::new(args.agent, context, "", &directory);
     limits.timeout = limits.timeout.or(defaults.limits.timeout);
@@ -122,7 +141,7 @@ async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
         let message = format!("no key for {} in the environment", args.agent);
         return Err(Hinted::new(message, format!("set {}", names.join(" or "))).into());
     }
-    Ok(TaskSpec {
+    let spec = TaskSpec {
         mounts,
         env,
         network_log_dir: Some(directory),
@@ -140,7 +159,8 @@ async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<TaskSpec> {
             printer.refusals()
         }),
         ..defaults
-    })
+    };
+    Ok((spec, tend))
 }
 
 /// The agent's own keys, from the caller's environment; the container sees look-alikes.

@@ -9,6 +9,7 @@ use crate::{
     commands::{
         interrupts::Interrupts,
         surroundings::{self, Own, Ready, Settings},
+        tend::{Running, Tend},
     },
     exit::Exit,
     printer::Printer,
@@ -23,6 +24,7 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
         env,
         network,
         limits,
+        tend,
     } = surroundings::settings(container, &mounts, Own::default(), printer).await?;
     let mut spec = CommandSpec {
         mounts,
@@ -42,17 +44,19 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
         };
     spec.image = image;
     let task = sandbox.create_command_task(spec)?;
-    execute(&task, &mut interrupts, printer).await
+    execute(&task, &tend, &mut interrupts, printer).await
 }
 
 async fn execute(
     task: &CommandTask,
+    tend: &Tend,
     interrupts: &mut Interrupts,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
     let mut execution = std::pin::pin!(task.execute(Streams::inherited()));
     let result = tokio::select! {
         result = &mut execution => result?,
+        () = tend.run(Running::Command(task), printer) => return Ok(Exit::Setup),
         number = interrupts.next() => {
             let (_, result) = tokio::join!(task.stop(), execution);
             result?;

@@ -16,7 +16,10 @@ use cordon::{
 
 use crate::{
     args::{Container, MountArg},
-    commands::interrupts::Interrupts,
+    commands::{
+        interrupts::Interrupts,
+        tend::{Tend, Watched},
+    },
     exit::Exit,
     printer::{Hinted, Printer},
 };
@@ -131,6 +134,7 @@ pub(crate) struct Settings {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) network: Network,
     pub(crate) limits: ResourceLimits,
+    pub(crate) tend: Tend,
 }
 
 /// What a run brings along by itself.
@@ -194,11 +198,19 @@ pub(crate) async fn settings(
             env.push((name, value));
         }
     }
+    let (path, must_exist) = allowlist_path(args, written);
+    let mut watched = None;
     let network = if enabled {
-        let mut allowlist = allowlist(args, written)?;
-        for host in own.hosts {
-            allowlist.allow_host(host)?;
-        }
+        let hosts = args.allow.iter().map(String::as_str);
+        let source = Watched {
+            path,
+            hosts: hosts
+                .chain(own.hosts.iter().copied())
+                .map(str::to_owned)
+                .collect(),
+        };
+        let allowlist = allowlist(&source, must_exist)?;
+        watched = args.watch_allowlist.then_some(source);
         Network::Sandboxed(NetworkSandbox {
             allowlist,
             replacements: prepared.replacements,
@@ -210,6 +222,7 @@ pub(crate) async fn settings(
         env,
         network,
         limits,
+        tend: Tend { watched, file },
     })
 }
 
@@ -271,14 +284,19 @@ fn variables(args: &Container, printer: &Printer) -> Vec<(String, String)> {
     given.chain(passed).collect()
 }
 
-/// The allowlist of the file and of the flags together; without either, nothing is allowed.
-fn allowlist(args: &Container, written: Option<PathBuf>) -> anyhow::Result<Allowlist> {
-    let (path, must_exist) = match (&args.allowlist, written) {
+/// Where the allowlist is, and whether it has to be there.
+fn allowlist_path(args: &Container, written: Option<PathBuf>) -> (PathBuf, bool) {
+    match (&args.allowlist, written) {
         (Some(path), _) => (path.clone(), true),
         (None, Some(path)) => (path, true),
         (None, None) => (PathBuf::from(DEFAULT_ALLOWLIST), false),
-    };
-    let mut allowlist = match fs::read_to_string(&path) {
+    }
+}
+
+/// The allowlist of the file and of the flags together; without either, nothing is allowed.
+pub(crate) fn allowlist(source: &Watched, must_exist: bool) -> anyhow::Result<Allowlist> {
+    let path = &source.path;
+    let mut allowlist = match fs::read_to_string(path) {
         Ok(text) => Allowlist::from_yaml(&text)
             .map_err(|error| Hinted::new(error.in_file(path.display()), error.hint()))?,
         Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => Allowlist::default(),
@@ -287,7 +305,7 @@ fn allowlist(args: &Container, written: Option<PathBuf>) -> anyhow::Result<Allow
                 .with_context(|| format!("cannot read the allowlist {}", path.display()));
         }
     };
-    for host in &args.allow {
+    for host in &source.hosts {
         allowlist
             .allow_host(host)
             .with_context(|| format!("cannot allow `{host}`"))?;

@@ -6,10 +6,13 @@
     reason = "these tests drive real programs, and stop where one does not do as it should"
 )]
 
+mod agents;
 mod bad_input;
 mod isolation;
 mod lifecycle;
+mod live;
 mod network;
+mod proxy_container;
 mod run;
 mod secrets;
 mod setup;

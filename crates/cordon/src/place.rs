@@ -61,6 +61,11 @@ impl Place {
         self.write(NETWORK, b"")
     }
 
+    /// Whether they do.
+    pub(crate) fn has_network(&self) -> bool {
+        self.path.join(NETWORK).exists()
+    }
+
     /// Opens the door, and puts beside it what the container needs to find its proxy, if it has one, and
     /// to trust it.
     pub(crate) fn furnish(

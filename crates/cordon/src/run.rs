@@ -7,6 +7,7 @@
 use std::{
     io,
     path::Path,
+    pin::pin,
     process::ExitStatus,
     time::{Duration, Instant},
 };
@@ -244,13 +245,10 @@ impl Attempt<'_> {
     async fn run(&self, io: &Io, orders: &mut Orders) -> Result<CommandResult, Failure> {
         let begun = Instant::now();
         let place = self.place().map_err(Failure::Starting)?;
-        let limit = self.plan.spec.limits.timeout.unwrap_or(FOREVER);
-        let mut connection = tokio::select! {
-            made = Connection::prepare(self.shared, self.engine, self.plan.spec, &place) => {
-                made.map_err(Failure::Starting)?
-            }
-            () = orders.stop.requested() => return Ok(Finish::cancelled(Cause::Stopped).result(begun)),
-            () = tokio::time::sleep(limit) => return Ok(Finish::cancelled(Cause::TimedOut).result(begun)),
+        let mut connection = match self.connect(&place, &mut orders.stop).await {
+            Ok(connection) => connection,
+            Err(Unconnected::Failed(error)) => return Err(Failure::Starting(error)),
+            Err(Unconnected::Cancelled(cause)) => return Ok(Finish::cancelled(cause).result(begun)),
         };
         let result = self
             .run_connected(begun, &place, &mut connection, io, orders)
@@ -270,6 +268,26 @@ impl Attempt<'_> {
         }
         result.network = summary;
         Ok(result)
+    }
+
+    /// Makes the container's connection. One that is half made when the run is cancelled is finished
+    /// first, because an engine may go on with what its client no longer waits for.
+    async fn connect(&self, place: &Place, stop: &mut Stop) -> Result<Connection, Unconnected> {
+        let limit = self.plan.spec.limits.timeout.unwrap_or(FOREVER);
+        let preparing = Connection::prepare(self.shared, self.engine, self.plan.spec, place);
+        let mut preparing = pin!(preparing);
+        let cause = tokio::select! {
+            made = &mut preparing => return made.map_err(Unconnected::Failed),
+            () = stop.requested() => Cause::Stopped,
+            () = tokio::time::sleep(limit) => Cause::TimedOut,
+        };
+        let released = match timeout(GRACE, preparing).await {
+            Ok(Ok(connection)) => connection.release().await.map(drop),
+            Ok(Err(_)) => Ok(()),
+            Err(_) => Connection::abandon(self.engine, place).await,
+        };
+        released.map_err(Unconnected::Failed)?;
+        Err(Unconnected::Cancelled(cause))
     }
 
     async fn run_connected(
@@ -446,6 +464,12 @@ impl Attempt<'_> {
             container: container.0.clone(),
         })
     }
+}
+
+/// Why a container has no connection, and will not be started.
+enum Unconnected {
+    Failed(SandboxError),
+    Cancelled(Cause),
 }
 
 /// How a run came to its end.

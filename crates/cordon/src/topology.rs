@@ -125,6 +125,14 @@ impl Connection {
         }
     }
 
+    /// Takes down what is there of a connection that was not made in time.
+    pub(crate) async fn abandon(engine: &Engine, place: &Place) -> Result<(), SandboxError> {
+        if place.has_network() {
+            proxy_container::remove_all(engine, place).await?;
+        }
+        Ok(())
+    }
+
     /// Whether the container hands over sockets.
     pub(crate) fn access(&self) -> Access {
         match self {

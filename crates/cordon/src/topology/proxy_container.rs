@@ -281,6 +281,12 @@ impl Drop for Remains {
     }
 }
 
+/// Removes whatever there is of a run's proxy container and network.
+pub(super) async fn remove_all(engine: &Engine, place: &Place) -> Result<(), SandboxError> {
+    let container = container_of(place.name());
+    remove(engine, &container, network_of(place.name())).await
+}
+
 /// Removes a proxy container, then its network, which the workload may be leaving only now.
 async fn remove(engine: &Engine, container: &Container, network: &str) -> Result<(), SandboxError> {
     engine.remove(container).await?;

@@ -17,6 +17,15 @@ prepare_rootless_user() {
   uid=$(id -u "$TEST_USER")
   [ -d "/run/user/$uid" ] || as_root install -d -o "$TEST_USER" -g "$TEST_USER" -m 0700 "/run/user/$uid"
   prepare_rootless_storage
+  prepare_rootless_network
+}
+
+# Networks of rootless podman need a tunnel device. udev lets everybody use it; where there is no udev, the
+# test user alone gets it.
+prepare_rootless_network() {
+  as_rootless test -w /dev/net/tun && return
+  as_root chgrp "$TEST_USER" /dev/net/tun
+  as_root chmod 0660 /dev/net/tun
 }
 
 # Without /dev/fuse podman takes vfs, which copies the whole image for every container; the kernel's overlay does not.

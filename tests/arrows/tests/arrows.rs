@@ -1,5 +1,10 @@
 //! The arrows of ARCHITECTURE.md, checked against the manifests and the sources.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a tree that cannot be read is a failed test"
+)]
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -43,6 +48,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("arrows", &[]),
     ("bench", &["cordon-policy", "cordon-proxy"]),
     ("e2e", &[]),
+    (
+        "fuzz-targets",
+        &[
+            "cordon-policy",
+            "cordon-proxy",
+            "cordon-secrets",
+            "cordon-sigv4",
+        ],
+    ),
     ("origin", &[]),
     (
         "vectors",

@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use origin::Origin;
 
-use crate::setup::{DEBIAN, Run, on_every_engine};
+use crate::setup::{DEBIAN, Run, on_every_engine, read_all};
 
 /// No credential of anybody's.
 const TOKEN: &str = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R";
@@ -108,22 +108,6 @@ on_every_engine! {
         assert_eq!(git(&["-C", "project.git", "show", "main:file"]), "content\n");
         assert!(!ended.stdout.contains(TOKEN));
     }
-}
-
-/// Every file below a directory, as one text.
-fn read_all(directory: &std::path::Path) -> String {
-    let mut text = String::new();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => text += &read_all(&path),
-            Ok(kind) if kind.is_file() => {
-                text += &String::from_utf8_lossy(&fs::read(&path).unwrap_or_default())
-            }
-            _ => {}
-        }
-    }
-    text
 }
 
 fn around<'a>(text: &'a str, form: &str) -> &'a str {

@@ -6,6 +6,7 @@ use std::{
     fmt::Debug,
     fs,
     io::Write,
+    net::Ipv4Addr,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,6 +21,7 @@ use tempfile::TempDir;
 pub(crate) const DEBIAN: &str = "localhost/cordon-test-debian:1";
 pub(crate) const BUSYBOX: &str = "localhost/cordon-test-busybox:1";
 pub(crate) const SCRATCH: &str = "localhost/cordon-test-scratch:1";
+pub(crate) const AGENTS: &str = "localhost/cordon-test-agents:1";
 
 /// Makes three tests of one function: `name::podman`, `name::rootless` and `name::docker`.
 macro_rules! on_every_engine {
@@ -133,9 +135,11 @@ impl Setup {
     }
 }
 
-/// A run of `cordon run`, put together step by step.
+/// A run of `cordon run` or `cordon agent`, put together step by step.
+#[derive(Clone)]
 pub(crate) struct Run {
     setup: Setup,
+    verb: Vec<OsString>,
     flags: Vec<OsString>,
     command: Vec<OsString>,
     input: Vec<u8>,
@@ -170,12 +174,22 @@ impl Run {
         }
         Self {
             setup,
+            verb: vec!["run".into()],
             flags: vec!["--engine".into(), setup.engine().into(), "--no-pull".into()],
             command: Vec::new(),
             input: Vec::new(),
             environment: vec![("CORDON_IMAGE".into(), BUSYBOX.into())],
             directory: Arc::new(directory),
         }
+    }
+
+    /// A run of an agent in the image that has all of them, in an empty directory of its own.
+    pub(crate) fn agent(setup: Setup, agent: &str) -> Self {
+        let run = Self {
+            verb: vec!["agent".into(), agent.into()],
+            ..Self::new(setup)
+        };
+        run.image(AGENTS)
     }
 
     pub(crate) fn image(self, image: &str) -> Self {
@@ -202,12 +216,15 @@ impl Run {
         let file = self.path("allowlist.yaml");
         fs::write(&file, allowlist).unwrap();
         let log = self.path("network.log");
-        let dns = origin.address().to_string();
-        let authority = origin.authority();
         self.flags(["--allowlist".as_ref(), file.as_os_str()])
-            .flags(["--upstream-dns", &dns])
-            .flags(["--upstream-ca".as_ref(), authority.as_os_str()])
+            .upstream(origin.address(), &origin.authority())
             .flags(["--network-log".as_ref(), log.as_os_str()])
+    }
+
+    /// Finds the world outside at that address, and trusts that authority there.
+    pub(crate) fn upstream(self, address: Ipv4Addr, authority: &Path) -> Self {
+        self.flags(["--upstream-dns", &address.to_string()])
+            .flags(["--upstream-ca".as_ref(), authority.as_os_str()])
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
@@ -250,11 +267,10 @@ impl Run {
     /// Starts it, with its output kept for [`Running::end`].
     pub(crate) fn start(&self) -> Running {
         let mut command = self.setup.command(cordon());
-        command
-            .arg("run")
-            .args(&self.flags)
-            .arg("--")
-            .args(&self.command);
+        command.args(&self.verb).args(&self.flags);
+        if self.verb == ["run"] {
+            command.arg("--").args(&self.command);
+        }
         command.current_dir(self.directory.path());
         command
             .env_remove("XDG_CACHE_HOME")
@@ -338,6 +354,22 @@ pub(crate) fn eventually(what: impl Debug, limit: Duration, mut holds: impl FnMu
     }
 }
 
+/// Every file below a directory, as one text.
+pub(crate) fn read_all(directory: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => text += &read_all(&path),
+            Ok(kind) if kind.is_file() => {
+                text += &String::from_utf8_lossy(&fs::read(&path).unwrap_or_default())
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
 /// The program under test.
 pub(crate) fn cordon() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -358,7 +390,8 @@ pub(crate) fn cordon() -> PathBuf {
     program.clone()
 }
 
-fn root() -> &'static Path {
+/// Where the project is.
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)

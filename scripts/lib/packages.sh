@@ -3,7 +3,7 @@
 
 # Each entry is a package, or package:command where the command from anywhere else will do.
 DEMO_PACKAGES=(
-  podman:podman runc:runc uidmap:newuidmap netavark fuse-overlayfs:fuse-overlayfs
+  podman:podman runc:runc uidmap:newuidmap netavark slirp4netns:slirp4netns fuse-overlayfs:fuse-overlayfs
   gcc:cc libc6-dev busybox-static curl:curl openssl:openssl python3:python3 ca-certificates
 )
 TEST_PACKAGES=(

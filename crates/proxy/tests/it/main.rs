@@ -14,6 +14,7 @@ mod http;
 mod http2;
 mod limits;
 mod log;
+mod program;
 mod scrub;
 mod streaming;
 mod support;

@@ -44,6 +44,8 @@ def probe(target):
         except OSError:
             return False
 targets = open("targets").read().split()
+if any(target.startswith("fe80:") for target in targets):
+    time.sleep(3) # An interface with IPv6 cannot send before it knows that its address is its own.
 with concurrent.futures.ThreadPoolExecutor(64) as pool:
     for target, found in zip(targets, pool.map(probe, targets)):
         if found:
@@ -274,6 +276,53 @@ on_every_engine! {
         let ended = Run::new(setup).flags(["--verbose"]).command(["true"]).succeed();
         assert!(ended.stderr.contains("connected by the door"), "{ended:?}");
     }
+}
+
+#[test]
+fn auto_takes_the_proxy_container_where_the_engine_is_elsewhere_and_says_so() {
+    let socket = tempfile::tempdir().unwrap();
+    let address = format!("unix://{}", socket.path().join("podman.sock").display());
+    let mut service = Command::new("podman")
+        .args([
+            "--runtime",
+            "runc",
+            "system",
+            "service",
+            "--time",
+            "0",
+            &address,
+        ])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("podman serves", Duration::from_secs(10), || {
+        socket.path().join("podman.sock").exists()
+    });
+    let run = Run::new(Setup::Podman).env("CONTAINER_HOST", &address);
+    let ended = run.sh("cut -f 1 /proc/net/route | sort -u").end();
+    let refused = Run::new(Setup::Podman)
+        .env("CONTAINER_HOST", &address)
+        .flags(["--topology", "door"])
+        .command(["true"])
+        .end();
+    service.kill().unwrap();
+    service.wait().unwrap();
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (0, "Iface\neth0\n"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("warning: containers are connected by a proxy container"),
+        "{ended:?}"
+    );
+    assert_eq!(refused.code, 125, "{refused:?}");
+    assert!(
+        refused.stderr.contains("the door cannot be opened"),
+        "{refused:?}"
+    );
 }
 
 /// A run in this topology.

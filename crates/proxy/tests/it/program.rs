@@ -1,0 +1,211 @@
+//! The proxy as a program: told over standard input, answering over standard output, ending with both.
+
+use std::{
+    net::Ipv4Addr,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
+
+use cordon_policy::Allowlist;
+use cordon_proxy::{Answers, CertificateAuthority, Document, Order, Settings};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStdin, ChildStdout},
+    time::timeout,
+};
+
+#[tokio::test]
+async fn the_program_serves_records_and_ends_when_it_is_told() {
+    let mut program = Program::start(&settings("domains: [a.example]")).await;
+    assert!(program.answers.ready().await.unwrap());
+    let address = program.settings.address;
+    let dig = judge(
+        "dig",
+        &[
+            "+short",
+            "+time=2",
+            &format!("@{address}"),
+            "b.example",
+            "A",
+        ],
+    );
+    assert_eq!(dig, format!("{address}\n"));
+    assert_eq!(program.curl("b.example"), "403");
+
+    let line = Order::Allowlist(
+        Allowlist::from_yaml("domains: [{ host: b.example, schemes: [https] }]").unwrap(),
+    )
+    .line()
+    .unwrap();
+    program.stdin.write_all(&line).await.unwrap();
+    program
+        .stdin
+        .write_all(&Order::Stop.line().unwrap())
+        .await
+        .unwrap();
+    let summary = timeout(SOON, program.answers.end()).await.unwrap().unwrap();
+    assert_eq!(
+        (summary.blocked, summary.dns_questions, summary.lost_records),
+        (1, 1, 0)
+    );
+    assert!(
+        timeout(SOON, program.child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn the_program_ends_with_its_input() {
+    let mut program = Program::start(&settings("domains: [a.example]")).await;
+    assert!(program.answers.ready().await.unwrap());
+    drop(program.stdin);
+    assert!(
+        timeout(SOON, program.child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn the_log_is_the_keepers_and_like_that_of_a_proxy_in_its_own_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings("domains: [a.example]");
+    settings.log = cordon_proxy::LogTarget::in_directory(directory.path());
+    let mut program = Program::start(&settings).await;
+    assert!(program.answers.ready().await.unwrap());
+    assert_eq!(program.curl("b.example"), "403");
+    drop(program.stdin);
+    timeout(SOON, program.answers.end()).await.unwrap().unwrap();
+    let text = std::fs::read_to_string(directory.path().join("network-sandbox.log")).unwrap();
+    assert!(text.starts_with("=== TASK START"), "{text}");
+    assert!(
+        text.contains("BLOCKED GET http://b.example/ -> 403"),
+        "{text}"
+    );
+    let json = std::fs::read_to_string(directory.path().join("network-sandbox.jsonl")).unwrap();
+    assert!(json.contains(r#""verdict":"blocked","denial":"#), "{json}");
+}
+
+#[tokio::test]
+async fn what_the_program_does_not_understand_is_not_quoted() {
+    let (mut child, mut stdin, _) = spawn();
+    stdin
+        .write_all(b"{\"key\": \"hunter2-hunter2\"}\n")
+        .await
+        .unwrap();
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .await
+        .unwrap();
+    assert_eq!(
+        timeout(SOON, child.wait()).await.unwrap().unwrap().code(),
+        Some(1)
+    );
+    assert!(
+        said.starts_with("cordon-proxy: ") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_said_and_not_ready() {
+    let settings = settings("domains: [a.example]");
+    let _taken = std::net::TcpListener::bind((settings.address, 443)).unwrap();
+    let mut program = Program::start(&settings).await;
+    assert!(!program.answers.ready().await.unwrap());
+    let mut said = String::new();
+    program
+        .child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .await
+        .unwrap();
+    assert!(said.contains("cannot serve the HTTPS socket"), "{said}");
+}
+
+struct Program {
+    child: Child,
+    stdin: ChildStdin,
+    answers: Answers<ChildStdout>,
+    settings: Settings,
+}
+
+impl Program {
+    async fn start(settings: &Settings) -> Self {
+        let authority = CertificateAuthority::generate().unwrap();
+        let (child, mut stdin, stdout) = spawn();
+        let line = Document::line(settings, &authority).unwrap();
+        stdin.write_all(&line).await.unwrap();
+        Self {
+            child,
+            stdin,
+            answers: Answers::new(stdout, settings).unwrap(),
+            settings: Settings::new(settings.address, settings.allowlist.clone()),
+        }
+    }
+
+    fn curl(&self, host: &str) -> String {
+        let address = self.settings.address;
+        let resolve = format!("{host}:80:{address}");
+        let url = format!("http://{host}/");
+        judge(
+            "curl",
+            &[
+                "-s",
+                "-o",
+                "/dev/null",
+                "-w",
+                "%{http_code}",
+                "--resolve",
+                &resolve,
+                &url,
+            ],
+        )
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
+fn spawn() -> (Child, ChildStdin, ChildStdout) {
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_cordon-proxy"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    (child, stdin, stdout)
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
+fn judge(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Settings at a loopback address of their own, so that the real ports can be used.
+fn settings(allowlist: &str) -> Settings {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let address = Ipv4Addr::new(
+        127,
+        64 | (high & 0x3f),
+        low,
+        NEXT.fetch_add(1, Ordering::SeqCst),
+    );
+    Settings::new(address, Allowlist::from_yaml(allowlist).unwrap())
+}
+
+const SOON: Duration = Duration::from_secs(5);

@@ -136,6 +136,9 @@ pub enum SandboxError {
         /// Its name.
         name: String,
     },
+    /// The operating system gave no threads for the runtime that [`crate::blocking`] brings.
+    #[error("cannot start a runtime")]
+    Runtime(#[source] io::Error),
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system")]
     Randomness,
@@ -184,6 +187,7 @@ impl SandboxError {
             | Self::NotStarted
             | Self::Busy
             | Self::Variable { .. }
+            | Self::Runtime(_)
             | Self::Randomness => None,
         }
     }

@@ -23,8 +23,10 @@
 //! ```
 //!
 //! An error is trouble with the infrastructure; whatever a command does is a result. Nothing here
-//! prints, and nothing reads flags.
+//! prints, and nothing reads flags. Callers without an asynchronous runtime use [`blocking`];
+//! `examples/gateway.rs` is a whole program that hands messages to an agent.
 
+pub mod blocking;
 mod command;
 mod config;
 mod context;
@@ -52,6 +54,7 @@ pub use context::{ContextId, InvalidContextId};
 pub use cordon_agents::{
     Agent, Budget, ContentBlock, Effort, EventKind, Outcome, StreamEvent, Usage,
 };
+pub use cordon_door::Before;
 pub use cordon_engine::{Choice as EngineChoice, Kind as EngineKind};
 pub use cordon_image::{Entrypoint, Progress, Recipe};
 pub use cordon_policy::{Allowlist, HostPattern, NamePattern};

@@ -105,6 +105,10 @@ pub(crate) struct AgentRun {
     #[arg(long, value_name = "PATH")]
     pub(crate) agent_binary: Option<PathBuf>,
 
+    /// Run `uv sync` first, where the workspace has a pyproject.toml
+    #[arg(long)]
+    pub(crate) sync_python: bool,
+
     /// End the agent when it has cost more, in US dollars
     #[arg(long, value_name = "USD", help_heading = "Limits")]
     pub(crate) max_cost_usd: Option<f64>,

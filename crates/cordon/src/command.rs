@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use cordon_door::Before;
 use cordon_policy::Allowlist;
 use cordon_proxy::{OnRecord, Summary};
 use cordon_secrets::{Secret, SecretReplacements};
@@ -26,6 +27,8 @@ pub struct CommandSpec {
     pub image: String,
     /// The program and its arguments. The image's own entrypoint plays no part.
     pub command: Vec<OsString>,
+    /// What is run first, where there is something for it to do; when it fails, so does the command.
+    pub before: Vec<Before>,
     /// What of the host it sees.
     pub mounts: Vec<Mount>,
     /// Its variables, over those of the image. Values appear in no argument list, no log, and nothing
@@ -108,6 +111,7 @@ impl CommandSpec {
         Self {
             image: image.into(),
             command: command.into_iter().map(Into::into).collect(),
+            before: Vec::new(),
             mounts: Vec::new(),
             env: Vec::new(),
             workdir: "/workspace".to_owned(),

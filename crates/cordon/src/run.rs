@@ -323,7 +323,7 @@ impl Attempt<'_> {
             .env
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
-        if let Err(source) = keeper.go(command, env).await {
+        if let Err(source) = keeper.go(&self.plan.spec.before, command, env).await {
             let engine = run.engine_words().await;
             return Err(Failure::Running(SandboxError::Door { source, engine }));
         }

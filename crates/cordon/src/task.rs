@@ -10,6 +10,8 @@ use std::{
 };
 
 use cordon_agents::{Agent, Budget, Effort, Invocation, Model, SessionId, StreamEvent};
+use cordon_door::Before;
+use cordon_image::Entrypoint;
 use cordon_policy::Allowlist;
 use cordon_proxy::{NetworkLog, OnRecord};
 use cordon_secrets::{Redactor, Secret, SecretReplacements};
@@ -57,6 +59,8 @@ pub struct TaskSpec {
     pub home: String,
     /// The agent's program on the host, mounted read-only; the image's own if `None`.
     pub agent_binary: Option<PathBuf>,
+    /// Brings the Python environment of `/workspace` up to date first, where it is a project of uv's.
+    pub sync_python: bool,
     /// Called with every record of the network log as it is written.
     pub on_network: Option<OnRecord>,
 }
@@ -107,6 +111,7 @@ impl TaskSpec {
             user: None,
             home: "/root".to_owned(),
             agent_binary: None,
+            sync_python: false,
             on_network: None,
         }
     }
@@ -325,8 +330,16 @@ impl Task {
         env.push(("HOME".to_owned(), task.home.clone()));
         env.extend(own(command.forced_env));
 
-        let words = std::iter::once(program.to_owned()).chain(command.args);
+        let mut entrypoint = Entrypoint::agent(program);
+        if task.sync_python {
+            entrypoint = entrypoint.sync_python();
+        }
+        let before = entrypoint.before().iter().map(|step| Before {
+            where_exists: step.where_exists.clone(),
+            command: step.command.clone(),
+        });
         let mut spec = CommandSpec {
+            before: before.collect(),
             mounts: task.mounts.clone(),
             env,
             user: task.user.clone(),
@@ -337,7 +350,7 @@ impl Task {
                 .as_ref()
                 .map(|directory| directory.join(NETWORK_LOG)),
             on_network: task.on_network.clone(),
-            ..CommandSpec::new(&task.image, words)
+            ..CommandSpec::new(&task.image, entrypoint.command(command.args))
         };
         self.shared.check(&mut spec, &[canonical(&task.state())])?;
         spec.mounts.push(Mount::read_write(

@@ -32,6 +32,7 @@ use std::{
         fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
         unix::{ffi::OsStringExt, net::UnixStream, process::CommandExt},
     },
+    path::Path,
     process::{self, Command},
     ptr,
 };
@@ -68,15 +69,7 @@ fn run(arguments: Vec<OsString>) -> io::Result<i32> {
     let mut host = connect(door, mode == "open")?;
     let workload = wait_for_go(&mut host)?;
 
-    let child = match workload.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            let errno = error.raw_os_error().unwrap_or_default();
-            report(&mut host, End::NotStarted(errno));
-            return Ok(NOT_STARTED);
-        }
-    };
-    let end = supervise(&mut host, &signals, child)?;
+    let end = workload.run(&mut host, &signals)?;
     report(&mut host, end);
     Ok(match end {
         End::Exited(code) => code,
@@ -191,8 +184,15 @@ fn wait_for_go(host: &mut UnixStream) -> io::Result<Workload> {
 /// What to start, as the host sent it: parts of one tag byte, a length and that many bytes.
 #[derive(Default)]
 struct Workload {
-    command: Vec<OsString>,
+    /// One after the other; the last one is the command, those before it make ready.
+    steps: Vec<Step>,
     environment: Vec<(OsString, OsString)>,
+}
+
+/// A command, and the file that must be there for it to be run; none means always.
+struct Step {
+    where_exists: OsString,
+    command: Vec<OsString>,
 }
 
 impl Workload {
@@ -203,7 +203,11 @@ impl Workload {
             let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
             bytes = rest;
             match tag {
-                b'a' => workload.command.push(text(part)),
+                b's' => workload.steps.push(Step {
+                    where_exists: text(part),
+                    command: Vec::new(),
+                }),
+                b'a' => workload.steps.last_mut()?.command.push(text(part)),
                 b'e' => {
                     let equals = part.iter().position(|byte| *byte == b'=')?;
                     let variable = (text(&part[..equals]), text(&part[equals + 1..]));
@@ -215,10 +219,29 @@ impl Workload {
         Some(workload)
     }
 
-    /// Starts it as the leader of its own process group, in the foreground of a terminal if there
-    /// is one, with no signal blocked.
-    fn spawn(&self) -> io::Result<c_int> {
-        let (program, arguments) = self
+    /// Runs the steps in turn; one that fails is the end of all.
+    fn run(&self, host: &mut UnixStream, signals: &Signals) -> io::Result<End> {
+        let mut end = End::NotStarted(0);
+        for step in &self.steps {
+            if !step.where_exists.is_empty() && !Path::new(&step.where_exists).exists() {
+                continue;
+            }
+            let child = match self.spawn(step) {
+                Ok(child) => child,
+                Err(error) => return Ok(End::NotStarted(error.raw_os_error().unwrap_or_default())),
+            };
+            end = supervise(host, signals, child)?;
+            if !matches!(end, End::Exited(0)) {
+                break;
+            }
+        }
+        Ok(end)
+    }
+
+    /// Starts a step as the leader of its own process group, in the foreground of a terminal if
+    /// there is one, with no signal blocked.
+    fn spawn(&self, step: &Step) -> io::Result<c_int> {
+        let (program, arguments) = step
             .command
             .split_first()
             .ok_or(io::ErrorKind::InvalidInput)?;

@@ -24,6 +24,15 @@ pub struct Keeper {
     reports: Mutex<OwnedReadHalf>,
 }
 
+/// A command that makes ready for the workload.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Before {
+    /// It is run only if this file exists in the container.
+    pub where_exists: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}
+
 /// What PID 1 said before it left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Report {
@@ -55,17 +64,26 @@ impl Keeper {
     }
 
     /// Lets the workload start: `command` is the program and its arguments, `environment` what is set
-    /// over the image's own variables.
+    /// over the image's own variables. What is `before` it is run first, in order; when one of it
+    /// fails, that is the workload's end.
     ///
     /// # Errors
     ///
     /// When the container is gone already.
     pub async fn go<'a>(
         &self,
+        before: &[Before],
         command: impl IntoIterator<Item = &'a OsStr>,
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<(), Error> {
         let mut parts = Vec::new();
+        for step in before {
+            part(&mut parts, b's', &[step.where_exists.as_bytes()])?;
+            for argument in &step.command {
+                part(&mut parts, b'a', &[argument.as_bytes()])?;
+            }
+        }
+        part(&mut parts, b's', &[])?;
         for argument in command {
             part(&mut parts, b'a', &[argument.as_bytes()])?;
         }

@@ -17,7 +17,7 @@
 //! // `Door::arguments(…)` as its command; then:
 //! let (sockets, keeper) = door.handover(Access::Open, Duration::from_secs(20)).await?;
 //! // Serve `sockets`, let the workload start, and wait for its end.
-//! keeper.go(["make".as_ref(), "test".as_ref()], [("LANG", "C")]).await?;
+//! keeper.go(&[], ["make".as_ref(), "test".as_ref()], [("LANG", "C")]).await?;
 //! let report = keeper.ended().await;
 //! # Ok(())
 //! # }
@@ -33,4 +33,4 @@ mod keeper;
 pub use door::{ADDRESS, Access, Door, Sockets};
 pub use error::Error;
 pub use install::install;
-pub use keeper::{Ended, Keeper, Report};
+pub use keeper::{Before, Ended, Keeper, Report};

@@ -153,6 +153,7 @@ async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<(TaskSpec, T
         },
         user: container.user.clone(),
         agent_binary: args.agent_binary.clone(),
+        sync_python: args.sync_python,
         on_network: Some(if container.network_log_live {
             printer.network()
         } else {

@@ -7,6 +7,7 @@
 )]
 
 mod aws;
+mod botocore;
 mod credentials;
 mod dns;
 mod framing;

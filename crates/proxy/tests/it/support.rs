@@ -20,6 +20,7 @@ use cordon_proxy::{
     Sockets, Summary, Upstream,
 };
 use cordon_secrets::SecretReplacements;
+use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -69,6 +70,32 @@ impl Plan {
             upstream,
             log: None,
             replacements: SecretReplacements::default(),
+        }
+    }
+
+    /// Allows `api.test` and everything below it on one port, where somebody shows a certificate of this root.
+    pub(crate) fn reaching(
+        port: u16,
+        root: &CertificateDer<'static>,
+        replacements: &SecretReplacements,
+    ) -> Self {
+        let allowlist = format!(
+            "domains:\n\
+             - {{host: api.test, ports: [{port}], private_addresses: true}}\n\
+             - {{host: '*.api.test', ports: [{port}], private_addresses: true}}\n"
+        );
+        let upstream = Upstream {
+            dns_servers: vec![names::serve()],
+            extra_roots: vec![root.clone()],
+            ..Upstream::default()
+        };
+        let (limits, replacements) = (Limits::default(), replacements.clone());
+        Self {
+            allowlist,
+            limits,
+            upstream,
+            log: None,
+            replacements,
         }
     }
 

@@ -26,7 +26,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use cordon_proxy::{Limits, Upstream};
 use cordon_secrets::SecretReplacements;
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -47,7 +46,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Plan, names, origin};
+use super::{Plan, origin};
 
 type Body = BoxBody<Bytes, Infallible>;
 
@@ -95,27 +94,9 @@ impl Echo {
         echo
     }
 
-    /// A proxy that may reach `api.test` and everything below it.
+    /// A proxy that may reach it as `api.test`, or as anything below that.
     pub(crate) fn plan(&self, replacements: &SecretReplacements) -> Plan {
-        let port = self.address.port();
-        let allowlist = format!(
-            "domains:\n\
-             - {{host: api.test, ports: [{port}], private_addresses: true}}\n\
-             - {{host: '*.api.test', ports: [{port}], private_addresses: true}}\n"
-        );
-        let upstream = Upstream {
-            dns_servers: vec![names::serve()],
-            extra_roots: vec![self.root.clone()],
-            ..Upstream::default()
-        };
-        let replacements = replacements.clone();
-        Plan {
-            allowlist,
-            limits: Limits::default(),
-            upstream,
-            log: None,
-            replacements,
-        }
+        Plan::reaching(self.address.port(), &self.root, replacements)
     }
 
     pub(crate) fn url(&self, host: &str, target: &str) -> String {
@@ -180,7 +161,7 @@ async fn answer(
         "/trailers" => trailers(&credentials),
         "/gzip" => coded("gzip", &gzip(text.as_bytes()), cut),
         "/coded" => coded("pack200", text.as_bytes(), cut),
-        "/bomb" => coded("gzip", &gzip(&vec![0; 256 << 20]), cut),
+        "/bomb" => coded("gzip", &bomb(), cut),
         "/events" => {
             let event = prefixed("data: ", &credentials);
             let event = [event.as_bytes(), b"\n\n"].concat();
@@ -208,6 +189,15 @@ fn prefixed(prefix: &str, value: &HeaderValue) -> HeaderValue {
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Written in pieces, so that it fills nobody's memory here.
+fn bomb() -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..256 {
+        encoder.write_all(&[0; 1 << 20]).unwrap();
+    }
     encoder.finish().unwrap()
 }
 

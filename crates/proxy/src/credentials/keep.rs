@@ -4,7 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::Bytes;
+use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
 
 use super::Refused;
@@ -12,6 +13,7 @@ use crate::{
     Limits,
     body::RequestBody,
     refusal::{MalformedHead, Refusal},
+    upload::Upload,
 };
 
 /// Room for bodies.
@@ -68,21 +70,35 @@ impl Keep {
             .acquire_many_owned(units)
             .await
             .map_err(|_| Refusal::Stopping)?;
-        let reading = Limited::new(incoming, most).collect();
+        let reading = collect(incoming, length, most);
         match tokio::time::timeout(self.time, reading).await {
-            Ok(Ok(collected)) => {
-                let bytes = Some(collected.to_bytes());
-                Ok(RequestBody::Kept {
-                    bytes,
-                    traffic,
-                    _place: place,
-                })
-            }
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
+            Ok(Ok(Some(bytes))) => Ok(RequestBody::Kept {
+                bytes: Some(bytes),
+                traffic,
+                _place: place,
+            }),
+            Ok(Ok(None)) => Err(too_long()),
             Ok(Err(_)) => Err(MalformedHead::Incomplete.into()),
             Err(_) => Err(MalformedHead::TooSlow.into()),
         }
     }
+}
+
+/// All of a body; none if it is longer than it may be. Holds each byte once.
+async fn collect(
+    mut body: Upload,
+    expected: usize,
+    most: usize,
+) -> Result<Option<Bytes>, hyper::Error> {
+    let mut bytes = Vec::with_capacity(expected);
+    while let Some(frame) = body.frame().await {
+        let data = frame?.into_data().unwrap_or_default();
+        if bytes.len() + data.len() > most {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Some(bytes.into()))
 }
 
 /// Permits are counted in 32 bits; bodies are not.

@@ -42,7 +42,7 @@ use rustls::pki_types::CertificateDer;
 use sha1::{Digest, Sha1};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -71,26 +71,9 @@ impl Echo {
             seen: Arc::default(),
             connections: Arc::default(),
         };
-        let (seen, connections) = (Arc::clone(&echo.seen), Arc::clone(&echo.connections));
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                connections.fetch_add(1, Ordering::SeqCst);
-                stream.set_nodelay(true).unwrap();
-                let (acceptor, seen) = (acceptor.clone(), Arc::clone(&seen));
-                tokio::spawn(async move {
-                    let Ok(stream) = acceptor.accept(stream).await else {
-                        return;
-                    };
-                    let service = service_fn(move |request| answer(request, Arc::clone(&seen)));
-                    // Tests break connections on purpose.
-                    let _ = auto::Builder::new(TokioExecutor::new())
-                        .serve_connection_with_upgrades(TokioIo::new(stream), service)
-                        .await;
-                });
-            }
-        });
+        let (seen, connections) = (Arc::clone(&echo.seen), Arc::clone(&echo.connections));
+        tokio::spawn(accept(listener, acceptor, seen, connections));
         echo
     }
 
@@ -112,6 +95,31 @@ impl Echo {
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
+}
+
+async fn accept(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    seen: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
+) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        connections.fetch_add(1, Ordering::SeqCst);
+        stream.set_nodelay(true).unwrap();
+        tokio::spawn(serve(stream, acceptor.clone(), Arc::clone(&seen)));
+    }
+}
+
+async fn serve(stream: TcpStream, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<String>>>) {
+    let Ok(stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    let service = service_fn(move |request| answer(request, Arc::clone(&seen)));
+    // Tests break connections on purpose.
+    let _ = auto::Builder::new(TokioExecutor::new())
+        .serve_connection_with_upgrades(TokioIo::new(stream), service)
+        .await;
 }
 
 async fn answer(

@@ -21,9 +21,14 @@ impl Owner {
         }
     }
 
+    /// Whether it belongs to this boot of this machine, so that it can be told whether it lives.
+    pub(crate) fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+
     /// Whether that very process still runs.
     pub(crate) fn is_alive(&self) -> bool {
-        self.boot == boot() && started(self.pid) == Some(self.started)
+        self.is_of_this_boot() && started(self.pid) == Some(self.started)
     }
 }
 

@@ -81,7 +81,7 @@ impl Sandbox {
         if let Some(notice) = notice {
             shared.notice(&notice);
         }
-        for notice in leftovers::sweep(&directories.runtime, &engine).await {
+        for notice in leftovers::sweep(&directories.runtime, &engine, wiring).await {
             shared.notice(&notice);
         }
         let init =

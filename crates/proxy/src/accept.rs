@@ -1,6 +1,6 @@
 //! From a connection to requests: accept, tell TLS from plain text, shake hands, choose a protocol.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use cordon_policy::{Host, Scheme};
@@ -14,7 +14,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 
@@ -44,7 +44,7 @@ pub(crate) async fn serve(
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ERROR_PAUSE).await;
+                sleep(ERROR_PAUSE).await;
                 continue;
             }
         };
@@ -179,14 +179,32 @@ impl Connection {
         let client = Arc::new(Client {
             shared,
             arrival: arrival.clone(),
-            heads,
+            heads: Arc::clone(&heads),
         });
         let served = Arc::clone(&streams);
         let service = service_fn(move |request| {
             served.serve();
-            Arc::clone(&client).serve(request)
+            // Each stream becomes a task, and tasks are moved about a few times while they are small.
+            Box::pin(Arc::clone(&client).serve(request))
         });
-        let ended = builder.serve_connection(TokioIo::new(tap), service).await;
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(tap), service));
+        let mut before = 0;
+        let mut closing = false;
+        let ended = loop {
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = sleep(limits.idle_time) => {
+                    let rested = streams.served() == before && !heads.is_busy();
+                    // A client that was asked to leave and does not is left.
+                    match (rested, closing) {
+                        (true, true) => break Ok(()),
+                        (true, false) => connection.as_mut().graceful_shutdown(),
+                        (false, _) => before = streams.served(),
+                    }
+                    closing = rested;
+                }
+            }
+        };
         for _ in 0..streams.unserved() {
             self.record_malformed(&arrival).await;
         }

@@ -88,6 +88,18 @@ impl Credentials {
             return Ok((request, None));
         }
         let secrets = SecretReplacements::clone(&secrets);
+        // Requests of a sandbox without secrets shall not carry so large a future.
+        Box::pin(self.rewrite(secrets, scheme, host, request, exchange)).await
+    }
+
+    async fn rewrite(
+        &self,
+        secrets: SecretReplacements,
+        scheme: Scheme,
+        host: &Host,
+        request: Request<RequestBody>,
+        exchange: &mut Exchange,
+    ) -> Result<(Request<RequestBody>, Option<Scrub>), Refusal> {
         let channel = channel(scheme);
         let (mut parts, body) = request.into_parts();
         let foreign = sign::foreign_credentials(&secrets, host, &parts);

@@ -28,6 +28,10 @@ impl Streams {
         self.served.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn served(&self) -> u64 {
+        self.served.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn unserved(&self) -> u64 {
         self.opened
             .load(Ordering::Relaxed)

@@ -24,6 +24,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep},
 };
+use tokio_util::io::poll_read_buf;
 
 use crate::{Limits, refusal::MalformedHead};
 
@@ -68,6 +69,11 @@ impl Heads {
     /// From now on the bytes are no HTTP.
     pub(crate) fn upgrade(&self) {
         self.upgraded.store(true, Ordering::Release);
+    }
+
+    /// Whether a request is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
     }
 
     /// Keeps the connection from being taken for idle.
@@ -187,7 +193,7 @@ impl<S> Front<S> {
                 .timer
                 .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
             ready!(timer.as_mut().poll(cx));
-            let busy = self.heads.open.load(Ordering::Relaxed) > 0;
+            let busy = self.heads.is_busy();
             if !busy || !self.buffer.is_empty() {
                 return Poll::Ready(());
             }
@@ -238,19 +244,8 @@ impl<S: AsyncRead + Unpin> Front<S> {
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let room = self
-            .bounds
-            .head_bytes
-            .saturating_sub(self.buffer.len())
-            .clamp(1, READ_SIZE);
-        let length = self.buffer.len();
-        self.buffer.resize(length + room, 0);
-        let mut buf = ReadBuf::new(&mut self.buffer[length..]);
-        let polled = Pin::new(&mut self.inner).poll_read(cx, &mut buf);
-        let read = buf.filled().len();
-        self.buffer.truncate(length + read);
-        ready!(polled)?;
-        Poll::Ready(Ok(read))
+        self.buffer.reserve(READ_SIZE);
+        poll_read_buf(Pin::new(&mut self.inner), cx, &mut self.buffer)
     }
 
     fn poll_body(
@@ -407,6 +402,3 @@ const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 /// One read of what is dropped; lives on the stack.
 const LINGER_READ: usize = 4096;
-
-#[cfg(test)]
-mod tests;

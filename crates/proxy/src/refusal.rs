@@ -71,7 +71,7 @@ pub(crate) enum MalformedHead {
     LengthAndChunks,
     #[error("Transfer-Encoding is not `chunked`, once, in HTTP/1.1")]
     TransferEncoding,
-    #[error("the HTTP/2 request is malformed")]
+    #[error("the HTTP/2 request is malformed, or its connection ended before it was served")]
     Http2,
     #[error("the connection ended within a request head")]
     Incomplete,

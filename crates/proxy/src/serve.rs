@@ -101,11 +101,13 @@ impl Client {
             method,
             target: &head.target,
         });
+        // Every request carries the future of this function; what few requests need is boxed.
         match decision {
             Decision::Allow(grant) => {
                 exchange.allow(grant.rule);
                 if head.kind != Kind::Plain {
-                    let tunnel = websocket::open(self, exchange, parts, head, &grant).await?;
+                    let tunnel =
+                        Box::pin(websocket::open(self, exchange, parts, head, &grant)).await?;
                     return Ok(Answer::Tunnel(tunnel));
                 }
                 let body = RequestBody::new(body, exchange.traffic());
@@ -113,11 +115,12 @@ impl Client {
             }
             Decision::Inspect(grant, rules) => {
                 let (places, time) = (&self.shared.inspections, self.shared.limits.inspection_time);
-                let inspected =
-                    inspect::inspect(body, places, time, rules, grant.rule, &head.target).await?;
+                let inspecting =
+                    inspect::inspect(body, places, time, rules, grant.rule, &head.target);
+                let inspected = Box::pin(inspecting).await?;
                 exchange.allow(grant.rule);
                 let body = RequestBody::kept(inspected, exchange.traffic());
-                self.forward(exchange, parts, body, head, &grant).await
+                Box::pin(self.forward(exchange, parts, body, head, &grant)).await
             }
             Decision::Deny(denial) => {
                 let (host, target) = (&head.authority.host, parts.uri.path_and_query());

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use hyper::rt::Executor;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{future::FutureExt, sync::CancellationToken, task::TaskTracker};
 
 /// Spawns tasks that end together.
 #[derive(Clone, Debug, Default)]
@@ -18,10 +18,8 @@ impl Tasks {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let token = self.token.clone();
-        self.tracker.spawn(async move {
-            token.run_until_cancelled(future).await;
-        });
+        self.tracker
+            .spawn(future.with_cancellation_token_owned(self.token.clone()));
     }
 
     /// Tells all tasks to end, without waiting.

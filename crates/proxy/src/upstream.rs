@@ -6,6 +6,7 @@
 mod dial;
 mod pool;
 mod resolve;
+mod send;
 mod stream;
 mod trust;
 
@@ -14,7 +15,8 @@ use std::{io, net::SocketAddr};
 use cordon_policy::{Denial, Grant, Host, Scheme};
 use http::StatusCode;
 
-pub(crate) use pool::{Lease, Sent, Upstreams, describe};
+pub(crate) use pool::Lease;
+pub(crate) use send::{Sent, Upstreams, describe};
 
 /// Where a request goes, and by what right.
 #[derive(Clone, Copy, Debug)]

@@ -329,6 +329,3 @@ const BATCH: usize = 256;
 
 /// Live lines may be this late.
 const PAUSE: Duration = Duration::from_millis(2);
-
-#[cfg(test)]
-mod tests;

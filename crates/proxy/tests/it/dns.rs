@@ -19,9 +19,16 @@ async fn every_name_has_the_address_of_the_door() {
         for edns in ["+edns", "+noedns"] {
             let answer = dig(&bench, &[transport, edns, "Some.Name.example", "A"]).await;
             assert!(answer.contains("status: NOERROR"), "{answer}");
-            assert!(answer.contains(&format!("Some.Name.example.\t60\tIN\tA\t{DOOR}")), "{answer}");
+            assert!(
+                answer.contains(&format!("Some.Name.example.\t60\tIN\tA\t{DOOR}")),
+                "{answer}"
+            );
             assert!(!answer.contains("WARNING"), "{answer}");
-            assert_eq!(answer.contains("EDNS: version: 0"), edns == "+edns", "{answer}");
+            assert_eq!(
+                answer.contains("EDNS: version: 0"),
+                edns == "+edns",
+                "{answer}"
+            );
         }
     }
 }
@@ -33,7 +40,10 @@ async fn other_questions_have_no_data_and_no_error() {
     for record_type in ["AAAA", "HTTPS", "SVCB", "MX", "TXT", "ANY", "SOA"] {
         for transport in ["+tcp", "+notcp"] {
             let answer = dig(&bench, &[transport, "name.example", record_type]).await;
-            assert!(answer.contains("status: NOERROR"), "{record_type}: {answer}");
+            assert!(
+                answer.contains("status: NOERROR"),
+                "{record_type}: {answer}"
+            );
             assert!(answer.contains("ANSWER: 0"), "{record_type}: {answer}");
         }
     }
@@ -55,7 +65,10 @@ async fn glibc_resolves_through_it() {
         bench.dns.port()
     );
     let answers = stdout("python3", &["-c", &script]).await;
-    assert_eq!(answers, "[(1, 33152, 1, 1, 0, 0), (2, 33152, 1, 0, 0, 0)]\n");
+    assert_eq!(
+        answers,
+        "[(1, 33152, 1, 1, 0, 0), (2, 33152, 1, 0, 0, 0)]\n"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,15 +80,33 @@ async fn each_question_leaves_one_record() {
     let (summary, directory) = bench.stop().await;
     assert_eq!(summary.dns_questions, 2);
     let log = crate::support::read(&directory.path().join("network-sandbox.log"));
-    let lines: Vec<_> = log.lines().map(|line| line.split(" {").next().unwrap()).collect();
-    assert!(lines[0].starts_with("=== TASK START 20") && lines[0].ends_with("Z ==="), "{log}");
-    assert_eq!(lines[1..], [format!("DNS A a.example -> {DOOR}"), "DNS TYPE65 b.example -> NODATA".to_owned()]);
+    let lines: Vec<_> = log
+        .lines()
+        .map(|line| line.split(" {").next().unwrap())
+        .collect();
+    assert!(
+        lines[0].starts_with("=== TASK START 20") && lines[0].ends_with("Z ==="),
+        "{log}"
+    );
+    assert_eq!(
+        lines[1..],
+        [
+            format!("DNS A a.example -> {DOOR}"),
+            "DNS TYPE65 b.example -> NODATA".to_owned()
+        ]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_over_the_rate_get_no_answer_and_are_counted() {
     let origin = Origin::start().await;
-    let plan = Plan { limits: Limits { dns_per_second: 5, ..Limits::default() }, ..Plan::new(&origin) };
+    let plan = Plan {
+        limits: Limits {
+            dns_per_second: 5,
+            ..Limits::default()
+        },
+        ..Plan::new(&origin)
+    };
     let bench = plan.start().await;
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";

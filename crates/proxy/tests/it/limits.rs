@@ -187,3 +187,34 @@ async fn a_refused_upload_gets_to_read_the_refusal() {
     }
     bench.requests(2).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_http2_connection_that_rests_is_closed() {
+    let origin = Origin::start().await;
+    let limits = Limits {
+        idle_time: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let bench = Plan {
+        limits,
+        ..Plan::new(&origin)
+    }
+    .start()
+    .await;
+    for opening in [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..],
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(bench.http).await.unwrap();
+        stream.write_all(opening).await.unwrap();
+        let begun = Instant::now();
+        let mut buffer = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut buffer);
+        tokio::time::timeout(Duration::from_secs(3), read)
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(begun.elapsed() > Duration::from_millis(150));
+    }
+    bench.requests(0).await;
+}

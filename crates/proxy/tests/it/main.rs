@@ -11,6 +11,7 @@ mod botocore;
 mod credentials;
 mod dns;
 mod framing;
+mod git;
 mod http;
 mod http2;
 mod limits;

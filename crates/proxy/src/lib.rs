@@ -3,7 +3,8 @@
 //! Names resolve to the proxy, so every connection of the workload ends here. TLS is terminated with
 //! leaves of an authority that only this sandbox trusts; each request is judged by the allowlist as
 //! a whole, and only then is an upstream resolved, checked, dialled and verified. Bodies stream both
-//! ways. The crate knows nothing of containers: it is handed four sockets.
+//! ways. Surrogates become real credentials on their way to hosts in their scope, and responses lose
+//! them again. The crate knows nothing of containers: it is handed four sockets.
 //!
 //! ```no_run
 //! # async fn run(sockets: cordon_proxy::Sockets) -> Result<(), Box<dyn std::error::Error>> {

@@ -24,6 +24,7 @@ conversation counts, and without one the answer is a plain sentence. A base URL 
     too-long     the API's way of saying that the context window is full
     bad-key      the API's way of refusing a key
     400 401 403 404 429 500 503 529   that status; 429 carries `retry-after:` seconds (default 1)
+    later-STEP   that step where the conversation has been going on; else as say
 
 Prints `listening on http://ADDRESS:PORT` once it is ready. `--log FILE` appends one JSON line per
 request (method, host, path, credential, scenario, status), for tests to see what arrived.
@@ -65,6 +66,9 @@ class Script:
         if steps[-1] in ("tool", "subagent"):
             steps.append("report")
         self.step = steps[min(len(self.results), len(steps) - 1)]
+        if self.step.startswith("later-"):
+            spoken = any(who == "assistant" for who, _ in turns)
+            self.step = self.step.removeprefix("later-") if spoken else "say"
 
     def text(self):
         if self.step == "recall":

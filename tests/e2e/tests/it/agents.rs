@@ -4,4 +4,5 @@
 mod api;
 mod bench;
 mod claude;
+mod gateway;
 mod others;

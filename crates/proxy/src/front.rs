@@ -52,6 +52,8 @@ pub(crate) struct Heads {
     served: AtomicUsize,
     refused: OnceLock<BadHead>,
     open: AtomicUsize,
+    /// Whether a request has ended since the front last looked.
+    ended: AtomicBool,
     upgraded: AtomicBool,
 }
 
@@ -89,6 +91,7 @@ pub(crate) struct Open(Arc<Heads>);
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Relaxed);
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -193,7 +196,7 @@ impl<S> Front<S> {
                 .timer
                 .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
             ready!(timer.as_mut().poll(cx));
-            let busy = self.heads.is_busy();
+            let busy = self.heads.is_busy() || self.heads.ended.swap(false, Ordering::Relaxed);
             if !busy || !self.buffer.is_empty() {
                 return Poll::Ready(());
             }

@@ -19,7 +19,10 @@ use std::sync::{
 };
 
 use jiff::Timestamp;
-use tokio::sync::mpsc::{self, OwnedPermit};
+use tokio::sync::{
+    OwnedSemaphorePermit, Semaphore,
+    mpsc::{self, OwnedPermit},
+};
 
 pub(crate) use escape::{Escaped, EscapedLabel, escaped};
 pub use read::{Follow, NetworkLog};
@@ -33,16 +36,19 @@ pub use write::{LogTarget, OnRecord, Summary};
 #[derive(Clone)]
 pub(crate) struct Log {
     sender: mpsc::Sender<Record>,
+    requests: Arc<Semaphore>,
     ids: Arc<AtomicU64>,
 }
 
 impl Log {
-    /// A log whose writer has room for `capacity` records, reserved or waiting.
-    pub(crate) fn new(capacity: usize) -> (Self, mpsc::Receiver<Record>) {
-        let (sender, receiver) = mpsc::channel(capacity);
+    /// A log for this many requests at one time. There is room beside them, so that a workload whose
+    /// requests all wait can still resolve names.
+    pub(crate) fn new(requests: usize) -> (Self, mpsc::Receiver<Record>) {
+        let (sender, receiver) = mpsc::channel(requests + BESIDE);
         (
             Self {
                 sender,
+                requests: Arc::new(Semaphore::new(requests)),
                 ids: Arc::new(AtomicU64::new(1)),
             },
             receiver,
@@ -51,21 +57,23 @@ impl Log {
 
     /// Waits for a place in the log. None when the writer is gone: then nothing may be served.
     pub(crate) async fn reserve(&self) -> Option<Slot> {
+        let place = Arc::clone(&self.requests).acquire_owned().await.ok()?;
         let permit = self.sender.clone().reserve_owned().await.ok()?;
-        Some(self.slot(permit))
+        Some(self.slot(permit, Some(place)))
     }
 
     /// Takes a place if one is free.
     pub(crate) fn try_reserve(&self) -> Option<Slot> {
         let permit = self.sender.clone().try_reserve_owned().ok()?;
-        Some(self.slot(permit))
+        Some(self.slot(permit, None))
     }
 
-    fn slot(&self, permit: OwnedPermit<Record>) -> Slot {
+    fn slot(&self, permit: OwnedPermit<Record>, place: Option<OwnedSemaphorePermit>) -> Slot {
         Slot {
             id: self.ids.fetch_add(1, Ordering::Relaxed),
             time: Timestamp::now(),
             permit,
+            _place: place,
         }
     }
 }
@@ -75,6 +83,7 @@ pub(crate) struct Slot {
     id: u64,
     time: Timestamp,
     permit: OwnedPermit<Record>,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Slot {
@@ -83,7 +92,12 @@ impl Slot {
     }
 
     pub(crate) fn fill(self, event: Event) {
-        let Self { id, time, permit } = self;
+        let Self {
+            id, time, permit, ..
+        } = self;
         permit.send(Record { id, time, event });
     }
 }
+
+/// Records of other kinds than requests that may wait to be written.
+const BESIDE: usize = 1024;

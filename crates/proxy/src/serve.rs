@@ -114,6 +114,7 @@ impl Client {
                 self.forward(exchange, parts, body, head, &grant).await
             }
             Decision::Inspect(grant, rules) => {
+                self.raise_alarm(&parts, head)?;
                 let (places, time) = (&self.shared.inspections, self.shared.limits.inspection_time);
                 let inspecting =
                     inspect::inspect(body, places, time, rules, grant.rule, &head.target);
@@ -123,13 +124,17 @@ impl Client {
                 Box::pin(self.forward(exchange, parts, body, head, &grant)).await
             }
             Decision::Deny(denial) => {
-                let (host, target) = (&head.authority.host, parts.uri.path_and_query());
-                self.shared
-                    .credentials
-                    .check(self.arrival.scheme, host, &parts.headers, target)?;
+                self.raise_alarm(&parts, head)?;
                 Err(denial.into())
             }
         }
+    }
+
+    /// Looks for surrogates in a request that is, or may yet be, refused for another reason.
+    fn raise_alarm(&self, parts: &Parts, head: &Head) -> Result<(), Refused> {
+        let (host, target) = (&head.authority.host, parts.uri.path_and_query());
+        let credentials = &self.shared.credentials;
+        credentials.check(self.arrival.scheme, host, &parts.headers, target)
     }
 
     async fn forward(

@@ -3,7 +3,7 @@
 use cordon_proxy::Verdict;
 use http::Version;
 
-use crate::support::{Bench, Origin};
+use crate::support::{Bench, Origin, Plan};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allowed_request_reaches_its_origin() {
@@ -341,4 +341,99 @@ async fn requests_at_the_same_time_share_one_http2_connection() {
     bench.requests(40).await;
     let seen = origin.seen();
     assert!(seen.iter().all(|request| request.peer == seen[0].peer));
+}
+
+/// Sends a request and returns the code of the refusal.
+async fn denial(bench: &Bench, arguments: &[&str]) -> String {
+    let answer = bench.curl(arguments).await;
+    let (body, status) = answer.rsplit_once('\n').unwrap();
+    assert!(status.starts_with("403 "), "{answer}");
+    let body: serde_json::Value = serde_json::from_str(body).unwrap();
+    body["code"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_listed_port_scheme_path_and_method_pass() {
+    let origin = Origin::start().await;
+    let mut plan = Plan::new(&origin);
+    let (http, https) = (origin.http.port(), origin.https.port());
+    plan.allowlist = format!(
+        "url_prefixes:\n\
+         - {{host: api.test, path: /in/*, methods: [GET, HEAD], ports: [{https}, {http}], private_addresses: true}}\n"
+    );
+    let bench = plan.start().await;
+    assert!(
+        bench
+            .curl(&[&origin.https_url("/in/a")])
+            .await
+            .contains("200")
+    );
+    assert_eq!(
+        denial(&bench, &["https://api.test:22/in/a"]).await,
+        "port_not_listed"
+    );
+    assert_eq!(
+        denial(&bench, &[&origin.http_url("/in/a")]).await,
+        "scheme_not_listed"
+    );
+    assert_eq!(
+        denial(&bench, &[&origin.https_url("/out")]).await,
+        "path_not_listed"
+    );
+    assert_eq!(
+        denial(&bench, &["-d", "x", &origin.https_url("/in/a")]).await,
+        "method_not_listed"
+    );
+    assert_eq!(
+        denial(&bench, &["--path-as-is", &origin.https_url("/in/../out")]).await,
+        "malformed_target"
+    );
+    bench.requests(6).await;
+    assert_eq!(origin.seen().len(), 1);
+    assert_eq!(
+        bench.lines()[2],
+        "BLOCKED GET https://api.test:22/in/a -> 403 (port 22 of `api.test` is not allowed by url_prefixes[0])"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_an_entry_judges_is_read_before_anything_is_dialled() {
+    let origin = Origin::start().await;
+    let mut plan = Plan::new(&origin);
+    let https = origin.https.port();
+    plan.allowlist = format!(
+        "url_prefixes:\n\
+         - {{host: api.test, path: /echo, ports: [{https}], private_addresses: true, graphql: {{queries: [viewer]}}}}\n"
+    );
+    let bench = plan.start().await;
+    let url = origin.https_url("/echo");
+    for option in ["--http1.1", "--http2"] {
+        let query = r#"{"query": "{ viewer { login } }"}"#;
+        let answer = bench.curl(&[option, "--json", query, &url]).await;
+        assert!(answer.starts_with(query), "{answer}");
+        for refused in [
+            r#"{"query": "mutation { deleteRepository }"}"#,
+            r#"{"query": "{ secrets }"}"#,
+            "no JSON",
+        ] {
+            let code = denial(&bench, &[option, "--json", refused, &url]).await;
+            assert_eq!(code, "graphql_operation_not_listed");
+        }
+        let large = bench.directory.path().join("large");
+        std::fs::write(
+            &large,
+            format!(
+                r#"{{"query": "{{ viewer }}", "x": "{}"}}"#,
+                "x".repeat(2_000_000)
+            ),
+        )
+        .unwrap();
+        let data = format!("@{}", large.display());
+        assert_eq!(
+            denial(&bench, &[option, "--json", &data, &url]).await,
+            "graphql_operation_not_listed"
+        );
+    }
+    bench.requests(10).await;
+    assert_eq!(origin.seen().len(), 2);
 }

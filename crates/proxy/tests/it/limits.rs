@@ -62,7 +62,7 @@ async fn ten_thousand_idle_connections_do_not_wedge_the_proxy() {
     let mut held = std::collections::VecDeque::new();
     for _ in 0..10_000 {
         if let Ok(Ok(stream)) =
-            tokio::time::timeout(Duration::from_millis(50), TcpStream::connect(bench.http)).await
+            tokio::time::timeout(Duration::from_millis(1), TcpStream::connect(bench.http)).await
         {
             held.push_back(stream);
         }
@@ -217,4 +217,81 @@ async fn an_http2_connection_that_rests_is_closed() {
         assert!(begun.elapsed() > Duration::from_millis(150));
     }
     bench.requests(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_resolve_while_every_request_waits() {
+    let origin = Origin::start().await;
+    let limits = Limits {
+        requests: 2,
+        ..Limits::default()
+    };
+    let bench = Plan {
+        limits,
+        ..Plan::new(&origin)
+    }
+    .start()
+    .await;
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(bench.http).await.unwrap();
+        let request = format!(
+            "GET /silent HTTP/1.1\r\nHost: {}\r\n\r\n",
+            origin.http_host()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        waiting.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(origin.seen().len(), 2);
+    let port = bench.dns.port().to_string();
+    let arguments = [
+        "@127.0.0.1",
+        "-p",
+        &port,
+        "+tries=1",
+        "+time=3",
+        "+short",
+        "a.test",
+    ];
+    assert_eq!(
+        crate::support::stdout("dig", &arguments).await,
+        format!("{}\n", crate::support::DOOR)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_rests_from_the_end_of_its_last_response() {
+    let origin = Origin::start().await;
+    let limits = Limits {
+        idle_time: Duration::from_millis(600),
+        ..Limits::default()
+    };
+    let bench = Plan {
+        limits,
+        ..Plan::new(&origin)
+    }
+    .start()
+    .await;
+    let mut stream = TcpStream::connect(bench.http).await.unwrap();
+    let request = |path: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n",
+            origin.http_host()
+        )
+    };
+    // A response that takes longer than a connection may rest, and then another request.
+    stream
+        .write_all(request("/events").as_bytes())
+        .await
+        .unwrap();
+    assert!(read_all(&mut stream).await.contains("data: 3"));
+    let mut other = TcpStream::connect(bench.http).await.unwrap();
+    other
+        .write_all(request("/events").as_bytes())
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    other.write_all(request("/late").as_bytes()).await.unwrap();
+    assert!(read_all(&mut other).await.ends_with("hello from /late"));
 }

@@ -22,6 +22,7 @@ use crate::{
 fn main() -> ExitCode {
     let args = Args::parse();
     let printer = Printer::new(args.verbosity());
+    printer.answer_for_panics();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

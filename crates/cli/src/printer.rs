@@ -50,6 +50,22 @@ impl Printer {
         Self { verbosity, colour }
     }
 
+    /// Says where a panic came from and not what it said: its words may hold anything.
+    pub(crate) fn answer_for_panics(&self) {
+        let printer = self.clone();
+        std::panic::set_hook(Box::new(move |panic| {
+            let place = panic
+                .location()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            printer.line(
+                &printer.paint(RED, "error:"),
+                format_args!("a fault of Cordon's own, at {place}"),
+            );
+            printer.hint("please report it, with what you ran");
+        }));
+    }
+
     /// An error with its causes, and what to do about it where that is known.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         self.line(&self.paint(RED, "error:"), error);

@@ -46,7 +46,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("cordon-cli", &["cordon"]),
     ("arrows", &[]),
-    ("bench", &["cordon-policy", "cordon-proxy"]),
+    (
+        "bench",
+        &["cordon-policy", "cordon-proxy", "cordon-secrets"],
+    ),
     ("e2e", &[]),
     (
         "fuzz-targets",

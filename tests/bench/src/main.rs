@@ -20,10 +20,11 @@ fn main() -> Result<ExitCode> {
     match arguments.as_slice() {
         ["run", mitmdump, addon] => run::run(Path::new(mitmdump), Path::new(addon)),
         ["origin", directory] => done(on_one_thread(origin::serve(Path::new(directory)))),
-        ["proxy", directory, origin, names] => done(proxy::serve(
+        ["proxy", directory, origin, names, secrets] => done(proxy::serve(
             Path::new(directory),
             port(origin)?,
             port(names)?,
+            *secrets == "secrets",
         )),
         ["load", what @ ..] => done(on_one_thread(load::load(what))),
         _ => bail!(USAGE),

@@ -22,6 +22,7 @@ pub(crate) fn run(mitmdump: &Path, addon: &Path) -> Result<ExitCode> {
     let contenders = [
         Contender::direct(&origin, directory),
         Contender::cordon(&origin, directory)?,
+        Contender::with_secrets(&origin, directory)?,
         Contender::mitmproxy(&origin, directory, mitmdump, addon)?,
     ];
     let mut table = Table::default();

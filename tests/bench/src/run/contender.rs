@@ -62,16 +62,29 @@ impl Contender {
 
     /// Cordon's proxy.
     pub(super) fn cordon(origin: &Origin, directory: &Path) -> Result<Self> {
+        Self::own_proxy(origin, directory, "cordon")
+    }
+
+    /// Cordon's proxy with a secret in scope, so that it scrubs what comes back.
+    pub(super) fn with_secrets(origin: &Origin, directory: &Path) -> Result<Self> {
+        Self::own_proxy(origin, directory, "secrets")
+    }
+
+    fn own_proxy(origin: &Origin, directory: &Path, name: &'static str) -> Result<Self> {
         let mut command = own(PROXY_CORE)?;
         command.arg("proxy").arg(directory);
-        command.args([origin.port.to_string(), origin.names.to_string()]);
+        command.args([
+            origin.port.to_string(),
+            origin.names.to_string(),
+            name.to_owned(),
+        ]);
         let mut child = Child::start(command)?;
         let port = child.line()?.parse()?;
         Ok(Self {
-            name: "cordon",
+            name,
             child: Some(child),
             port,
-            root: directory.join("cordon.pem"),
+            root: directory.join(format!("{name}.pem")),
         })
     }
 

@@ -71,6 +71,14 @@ impl Table {
             row([what, &direct, &cordon, &mitm, &ratio, &share]);
         }
         tell(&String::new());
+        for (what, key) in SCRUBBED {
+            let part = self.value("secrets", key) / self.value("cordon", key);
+            tell(&format!(
+                "with a secret in scope: {what:<46} x{}",
+                number(part)
+            ));
+        }
+        tell(&String::new());
         for limit in self.limits() {
             let verdict = if limit.kept() { "ok  " } else { "MISS" };
             let (value, bound) = (number(limit.value), number(limit.bound));
@@ -192,6 +200,14 @@ fn number(value: f64) -> String {
 }
 
 const BULK: [&str; 4] = ["down-h1", "down-h2", "up-h1", "up-h2"];
+
+/// What scrubbing costs: the rate with a secret in scope as a part of the rate without.
+const SCRUBBED: [(&str, Key); 4] = [
+    ("keep-alive h1, requests/s", Key::Rate("h1")),
+    ("keep-alive h2, requests/s", Key::Rate("h2")),
+    ("1 GiB down h1, MiB/s", Key::Rate("down-h1")),
+    ("1 GiB down h2, MiB/s", Key::Rate("down-h2")),
+];
 
 const MIB: f64 = 1024.0 * 1024.0;
 const PER_MIB: f64 = 1.0 / MIB;

@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 CORDON := target/release/cordon
 SCRIPTS := scripts/setup scripts/as-root scripts/as-rootless scripts/demo scripts/bench-start \
-           scripts/clean-containers scripts/fuzz .ci/run
+           scripts/bench-proxy scripts/bench-instructions scripts/clean-containers scripts/fuzz .ci/run
 ROOTLESS_PACKAGES := cordon-image
 FUZZ_SECONDS ?= 600
 
@@ -67,9 +67,12 @@ bench-start: ## how long a run takes to start, beside plain podman and docker
 
 .PHONY: bench-proxy
 bench-proxy: ## throughput and delay of the proxy, beside mitmproxy and no proxy at all
-	@scripts/setup test
-	@$(MAKE) release
 	@scripts/bench-proxy
+
+.PHONY: bench-instructions
+bench-instructions: ## instructions of the request path; fails where they grow by a tenth
+	@scripts/setup test
+	@scripts/bench-instructions
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZ_SECONDS each

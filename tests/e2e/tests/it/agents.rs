@@ -5,4 +5,5 @@ mod api;
 mod bench;
 mod claude;
 mod gateway;
+mod library;
 mod others;

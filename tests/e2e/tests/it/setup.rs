@@ -390,6 +390,13 @@ pub(crate) fn cordon() -> PathBuf {
     program.clone()
 }
 
+/// The agents' packages on this machine, as `scripts/setup test` installs them.
+pub(crate) fn unpacked_agents() -> PathBuf {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.unwrap_or_else(|| env::home_dir().unwrap().join(".cache"));
+    cache.join("cordon-test/agents/node_modules")
+}
+
 /// Where the project is.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

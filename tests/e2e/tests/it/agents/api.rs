@@ -74,12 +74,16 @@ impl Api {
             .collect()
     }
 
-    /// Waits until so many requests have come to a step of a scenario.
-    pub(crate) fn wait_for(&self, step: &str, count: usize) {
-        let at = |request: &Value| request["step"] == step;
-        eventually(step, Duration::from_secs(60), || {
-            self.requests().iter().filter(|request| at(request)).count() >= count
-        });
+    /// Whether a request has come to that step of its scenario.
+    pub(crate) fn has_reached(&self, step: &str) -> bool {
+        self.requests()
+            .iter()
+            .any(|request| request["step"] == step)
+    }
+
+    /// Waits until a request has come to that step of its scenario.
+    pub(crate) fn wait_for(&self, step: &str) {
+        eventually(step, Duration::from_secs(60), || self.has_reached(step));
     }
 }
 

@@ -85,7 +85,7 @@ on_every_engine! {
     fn when_it_is_stopped_events_and_session_are_kept(setup) {
         let bench = Bench::new(setup, "claude");
         let running = bench.start(&[], BREAKS_OFF);
-        bench.api.wait_for("hang", 1);
+        bench.api.wait_for("hang");
         running.signal(Signal::TERM);
         let answer = Answer::of(running.end());
         assert_eq!((answer.outcome(), answer.ended.code), ("stopped", 143), "{answer:?}");
@@ -95,7 +95,7 @@ on_every_engine! {
     fn after_a_kill_in_the_middle_a_second_run_knows_the_first(setup) {
         let bench = Bench::new(setup, "claude");
         let running = bench.start(&[], BREAKS_OFF);
-        bench.api.wait_for("hang", 1);
+        bench.api.wait_for("hang");
         let pid = running.pid();
         running.signal(Signal::KILL);
         let ended = running.end();
@@ -113,7 +113,7 @@ on_every_engine! {
     fn a_context_has_one_run_at_a_time(setup) {
         let bench = Bench::new(setup, "claude");
         let first = bench.start(&[], BREAKS_OFF);
-        bench.api.wait_for("hang", 1);
+        bench.api.wait_for("hang");
         let second = bench.run().input("scenario: say").end();
         assert_eq!(second.code, 125, "{second:?}");
         assert!(second.stderr.starts_with("error: "), "{second:?}");

@@ -52,20 +52,25 @@ pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandb
 pub use config::{MaxImageAge, OnNotice, Pull, SandboxConfig, StartLimit};
 pub use context::{ContextId, InvalidContextId};
 pub use cordon_agents::{
-    Agent, Budget, ContentBlock, Effort, EventKind, Outcome, StreamEvent, Usage,
+    Agent, Budget, ContentBlock, Credential, Effort, Error as AgentError, EventKind, Outcome,
+    StreamEvent, Usage,
 };
-pub use cordon_door::Before;
-pub use cordon_engine::{Choice as EngineChoice, Kind as EngineKind};
-pub use cordon_image::{Entrypoint, Progress, Recipe};
-pub use cordon_policy::{Allowlist, HostPattern, NamePattern};
-pub use cordon_proxy::NetworkLog;
+pub use cordon_door::{Before, Error as DoorError};
+pub use cordon_engine::{Choice as EngineChoice, Error as EngineError, Kind as EngineKind};
+pub use cordon_image::{Entrypoint, Error as ImageBuildError, Progress, Recipe};
+pub use cordon_policy::{Allowlist, AllowlistError, HostPattern, NamePattern};
 pub use cordon_proxy::{
-    Event, HttpProxy, OnRecord, Record, RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
+    Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, NetworkLog, OnRecord, Record,
+    RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
 };
 pub use cordon_secrets::{
-    MaskedSecret, PreparedSecrets, Secret, SecretReplacements, SigningCredential, prepare_secrets,
+    MaskedSecret, PreparedSecrets, Secret, SecretReplacements, SecretsError, SigningCredential,
+    prepare_secrets,
 };
-pub use cordon_session::{SessionMetadata, SessionReply, SessionStore};
+pub use cordon_session::{
+    Error as SessionError, Loaded as LoadedSession, ReplyUpdate, SessionMetadata, SessionReply,
+    SessionStore,
+};
 pub use directories::Directories;
 pub use error::SandboxError;
 pub use file::{FileError, FileErrorKind, FileNotice, HostEnv, PreparedEnv, Resolved, SandboxFile};

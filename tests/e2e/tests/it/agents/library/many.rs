@@ -1,6 +1,6 @@
 //! Tasks side by side.
 
-use cordon::{Outcome, Prompt, SandboxError};
+use cordon::{Outcome, Prompt, SandboxError, SessionError};
 
 use super::{Setup, World, ask, in_process, resume};
 
@@ -29,7 +29,7 @@ in_process! {
             refused
         });
         assert_eq!(stopped.unwrap().outcome, Outcome::Stopped);
-        assert!(matches!(refused, SandboxError::Session(_)), "{refused:?}");
+        assert!(matches!(refused, SandboxError::Session(SessionError::InUse { .. })), "{refused:?}");
         assert!(refused.to_string().contains("in use"), "{refused}");
         assert!(refused.hint().is_some_and(|hint| hint.contains("another context")));
 

@@ -46,10 +46,10 @@ use std::{
 };
 
 use cordon::{
-    Agent, Allowlist, ContentBlock, Entrypoint, ExecutionResult, HostPattern, MaskedSecret, Mount,
-    NamePattern, Network, NetworkSandbox, Outcome, PreparedSecrets, Progress, Prompt, Recipe,
-    ResourceLimits, Sandbox, SandboxConfig, Secret, SigningCredential, StreamEvent, Task, TaskSpec,
-    Upstream, prepare_secrets, read_ca_bundle,
+    Agent, Allowlist, ContentBlock, Entrypoint, ExecutionResult, HostPattern, Level, MaskedSecret,
+    Mount, NamePattern, Network, NetworkSandbox, Outcome, PreparedSecrets, Progress, Prompt,
+    Recipe, ResourceLimits, Sandbox, SandboxConfig, Secret, SigningCredential, StreamEvent, Task,
+    TaskSpec, Upstream, prepare_secrets, read_ca_bundle,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -83,7 +83,11 @@ impl Gateway {
     async fn start() -> Result<Self> {
         let sandbox = Sandbox::new(SandboxConfig {
             upstream: upstream()?,
-            on_notice: Some(Arc::new(|notice| eprintln!("gateway: {notice}"))),
+            on_notice: Some(Arc::new(|notice| {
+                if notice.level() == Level::Warning {
+                    eprintln!("gateway: {notice}");
+                }
+            })),
             ..SandboxConfig::default()
         });
         sandbox.startup().await?;

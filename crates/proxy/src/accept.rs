@@ -92,7 +92,11 @@ impl Connection {
         let mut name = None;
         let handshake = self.shake_hands(stream, &mut name);
         let error = match timeout(self.shared.limits.handshake_time, handshake).await {
-            Ok(Ok(stream)) => return self.serve_secured(stream).await,
+            // TLS has checked that the name is one; what is left to refuse are addresses in disguise.
+            Ok(Ok(stream)) => match name.as_deref().map(Host::parse).transpose() {
+                Ok(sni) => return self.serve_secured(stream, sni).await,
+                Err(invalid) => io::Error::new(io::ErrorKind::InvalidData, invalid),
+            },
             Ok(Err(error)) => error,
             Err(_) => io::Error::new(io::ErrorKind::TimedOut, "the client took too long"),
         };
@@ -115,12 +119,12 @@ impl Connection {
         hello.into_stream(Arc::clone(&self.tls)).await
     }
 
-    async fn serve_secured(self, stream: TlsStream<TcpStream>) -> io::Result<()> {
-        let session = stream.get_ref().1;
-        // TLS has checked that the name is one; what is left to refuse are addresses in disguise.
-        let sni = session.server_name().map(Host::parse).transpose();
-        let sni = sni.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        let http2 = session.alpn_protocol() == Some(b"h2");
+    async fn serve_secured(
+        self,
+        stream: TlsStream<TcpStream>,
+        sni: Option<Host>,
+    ) -> io::Result<()> {
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let arrival = Arrival {
             scheme: Scheme::Https,
             sni,

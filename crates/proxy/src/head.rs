@@ -80,7 +80,10 @@ pub(crate) fn understand(parts: &Parts, arrival: &Arrival) -> (Location, Result<
 fn kind(parts: &Parts) -> Result<Kind, Refusal> {
     if parts.method == Method::CONNECT {
         return match parts.extensions.get::<Protocol>() {
-            Some(protocol) if protocol.as_str() == "websocket" => Ok(Kind::ExtendedConnect),
+            Some(protocol) if protocol.as_str() == "websocket" => {
+                no_body(&parts.headers)?;
+                Ok(Kind::ExtendedConnect)
+            }
             Some(protocol) => Err(Refusal::Upgrade(Bytes::copy_from_slice(
                 protocol.as_str().as_bytes(),
             ))),
@@ -99,7 +102,18 @@ fn kind(parts: &Parts) -> Result<Kind, Refusal> {
             protocol.as_bytes(),
         )));
     }
+    no_body(&parts.headers)?;
     Ok(Kind::Upgrade)
+}
+
+/// The upstream would take the first frames for the body that was announced.
+fn no_body(headers: &HeaderMap) -> Result<(), MalformedHead> {
+    let announced = headers.contains_key(header::TRANSFER_ENCODING)
+        || headers.contains_key(header::CONTENT_LENGTH);
+    if announced {
+        return Err(MalformedHead::UpgradeBody);
+    }
+    Ok(())
 }
 
 /// Whether a list header holds a token.

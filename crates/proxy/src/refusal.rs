@@ -71,6 +71,8 @@ pub(crate) enum MalformedHead {
     LengthAndChunks,
     #[error("Transfer-Encoding is not `chunked`, once, in HTTP/1.1")]
     TransferEncoding,
+    #[error("a request for a WebSocket announces a body")]
+    UpgradeBody,
     #[error("the HTTP/2 request is malformed, or its connection ended before it was served")]
     Http2,
     #[error("the connection ended within a request head")]
@@ -207,6 +209,7 @@ impl MalformedHead {
             | Self::TwoLengths
             | Self::LengthAndChunks
             | Self::TransferEncoding
+            | Self::UpgradeBody
             | Self::Http2
             | Self::Incomplete => StatusCode::BAD_REQUEST,
         }

@@ -122,6 +122,11 @@ async fn a_head_that_is_not_plain_http_is_refused_and_recorded() {
         ("SSH-2.0-OpenSSH_9.0\r\n", "request line"),
         ("\0\0\0\0\r\n\r\n", "request line"),
         (
+            "GET / HTTP/1.1\r\nHost: $HOST\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Content-Length: 5\r\n\r\nhello",
+            "announces a body",
+        ),
+        (
             "GET http:///x HTTP/1.1\r\nHost: $HOST\r\n\r\n",
             "begin with a slash",
         ),

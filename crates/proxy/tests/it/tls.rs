@@ -168,3 +168,22 @@ async fn leaves_of_a_travelled_authority_are_believed() {
         "hello from /\n200 2"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_name_that_is_an_address_in_disguise_is_refused_and_recorded() {
+    let origin = Origin::start().await;
+    let bench = Bench::start(&origin).await;
+    // Resolvers of C libraries take this for 127.0.0.1.
+    s_client(&bench, &["-servername", "0x7f.1"]).await;
+    for _ in 0..100 {
+        if bench.records().len() > 1 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(
+        matches!(bench.records()[1].event, Event::Handshake { .. }),
+        "{:?}",
+        bench.lines()
+    );
+}

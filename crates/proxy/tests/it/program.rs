@@ -81,7 +81,7 @@ async fn the_log_is_the_keepers_and_like_that_of_a_proxy_in_its_own_process() {
     assert!(program.answers.ready().await.unwrap());
     assert_eq!(program.curl("b.example"), "403");
     // A keeper that is gone has no use for the last records; one that wants them says so.
-    let stop = cordon_proxy::Order::Stop.line().unwrap();
+    let stop = Order::Stop.line().unwrap();
     program.stdin.write_all(&stop).await.unwrap();
     timeout(SOON, program.answers.end()).await.unwrap().unwrap();
     let text = std::fs::read_to_string(directory.path().join("network-sandbox.log")).unwrap();

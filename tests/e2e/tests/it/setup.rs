@@ -390,11 +390,17 @@ pub(crate) fn cordon() -> PathBuf {
     program.clone()
 }
 
-/// The agents' packages on this machine, as `scripts/setup test` installs them.
-pub(crate) fn unpacked_agents() -> PathBuf {
+/// Claude Code on this machine, as `scripts/setup test` installs it.
+pub(crate) fn claude_program() -> PathBuf {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.unwrap_or_else(|| env::home_dir().unwrap().join(".cache"));
-    cache.join("cordon-test/agents/node_modules")
+    let packages = cache.join("cordon-test/agents/node_modules/@anthropic-ai");
+    let native = if cfg!(target_arch = "aarch64") {
+        "claude-code-linux-arm64/claude"
+    } else {
+        "claude-code-linux-x64/claude"
+    };
+    packages.join(native)
 }
 
 /// Where the project is.

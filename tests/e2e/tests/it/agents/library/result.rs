@@ -8,7 +8,7 @@ use cordon::{
 };
 
 use super::{World, ask, in_process, resume};
-use crate::setup::{DEBIAN, Setup, unpacked_agents};
+use crate::setup::{DEBIAN, Setup, claude_program};
 
 in_process! {
     async fn a_result_and_the_context_hold_the_whole_run(world) {
@@ -105,9 +105,7 @@ fn the_agent_may_come_from_the_host() {
     World::of(Setup::Podman).show(async |world| {
         let task = world.task_of(TaskSpec {
             image: DEBIAN.to_owned(),
-            agent_binary: Some(
-                unpacked_agents().join("@anthropic-ai/claude-code-linux-x64/claude"),
-            ),
+            agent_binary: Some(claude_program()),
             ..world.spec("binary")
         });
         let result = ask(&task, "scenario: say\nsay: from the host").await;

@@ -12,6 +12,7 @@ mod printer;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     args::{Args, Command},
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let printer = Printer::new(args.verbosity());
     printer.answer_for_panics();
+    raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -43,6 +45,20 @@ fn main() -> ExitCode {
             Exit::Setup.into()
         }
     }
+}
+
+/// A proxy with a thousand connections on either side needs more descriptors than shells give. What
+/// runs in the container has limits of its own.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, the proxy takes fewer connections at a time.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }
 
 async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {

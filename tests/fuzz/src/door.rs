@@ -3,10 +3,12 @@
 use std::{
     io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    panic,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -70,6 +72,7 @@ pub fn http2(data: &[u8]) {
 struct Door {
     address: SocketAddr,
     allowed: Arc<AtomicU64>,
+    panics: Arc<AtomicU64>,
     _proxy: Proxy,
     _runtime: Runtime,
 }
@@ -81,7 +84,10 @@ impl Door {
     }
 
     fn start() -> Self {
-        let runtime = Runtime::new().expect("a runtime");
+        let panics = count_panics();
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.thread_name(THREADS).enable_all().build();
+        let runtime = runtime.expect("a runtime");
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let sockets = Sockets {
@@ -117,6 +123,7 @@ impl Door {
         Self {
             address,
             allowed,
+            panics,
             _proxy: proxy,
             _runtime: runtime,
         }
@@ -139,9 +146,27 @@ impl Door {
             0,
             "a request was allowed"
         );
+        let panics = self.panics.load(Ordering::SeqCst);
+        assert_eq!(panics, 0, "the proxy panicked");
         heard
     }
 }
+
+/// The runtime keeps a panic of one task from the others, and would keep it from us.
+fn count_panics() -> Arc<AtomicU64> {
+    let panics = Arc::<AtomicU64>::default();
+    let (count, before) = (Arc::clone(&panics), panic::take_hook());
+    panic::set_hook(Box::new(move |what| {
+        if thread::current().name() == Some(THREADS) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        before(what);
+    }));
+    panics
+}
+
+/// The name of the proxy's threads.
+const THREADS: &str = "fuzzed-proxy";
 
 /// Longer than any limit of the proxy under test.
 const PATIENCE: Duration = Duration::from_secs(8);

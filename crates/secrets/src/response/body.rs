@@ -156,7 +156,7 @@ impl Coded {
             encoder.write(&self.scrubber.flush()).map_err(encode)?;
             encoder.finish().map_err(encode)?;
             self.progress.done = true;
-        } else if mem::take(&mut self.progress.unflushed) {
+        } else if mem::take(&mut self.progress.unflushed) && !self.progress.done {
             encoder.flush().map_err(encode)?;
         }
         Ok(encoder.take().into())

@@ -11,7 +11,6 @@ mod journal;
 mod kill;
 mod legacy;
 mod lock;
-mod network_log;
 mod redaction;
 mod retention;
 mod store;

@@ -1,19 +1,10 @@
 //! A container has a loopback interface and the door, and nothing else.
 
-use std::{
-    io::Write,
-    net::{Ipv4Addr, TcpListener, UdpSocket},
-    process::Command,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::sync::atomic::Ordering;
 
 use rustix::process::Signal;
 
+use crate::host::{host_addresses, host_service};
 use crate::setup::{DEBIAN, Run, on_every_engine};
 
 /// Tries every address and port it is given over TCP and UDP, and says what did not fail.
@@ -89,44 +80,4 @@ on_every_engine! {
         let ended = Run::new(setup).image(DEBIAN).sh(script).end();
         assert_eq!(ended.stdout, "served\n", "{ended:?}");
     }
-}
-
-/// A service of the host on every address it has, and how often it was reached.
-fn host_service() -> (u16, Arc<AtomicU32>) {
-    let heard = Arc::new(AtomicU32::new(0));
-    let tcp = TcpListener::bind("[::]:0").unwrap();
-    let port = tcp.local_addr().unwrap().port();
-    let udp = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap();
-    udp.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let counter = Arc::clone(&heard);
-    thread::spawn(move || {
-        for mut stream in tcp.incoming().flatten() {
-            counter.fetch_add(1, Ordering::SeqCst);
-            drop(stream.write_all(b"reached\n"));
-        }
-    });
-    let counter = Arc::clone(&heard);
-    thread::spawn(move || {
-        while udp.recv(&mut [0; 64]).is_ok() {
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-    });
-    (port, heard)
-}
-
-/// Every address of the host but loopback ones.
-fn host_addresses() -> Vec<String> {
-    let output = Command::new("ip")
-        .args(["-o", "addr", "show"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let words = text
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(3));
-    let addresses = words.filter_map(|word| word.split('/').next());
-    addresses
-        .filter(|address| !address.starts_with("127.") && *address != "::1")
-        .map(str::to_owned)
-        .collect()
 }

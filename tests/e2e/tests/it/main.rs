@@ -8,6 +8,7 @@
 
 mod agents;
 mod bad_input;
+mod host;
 mod isolation;
 mod lifecycle;
 mod live;

@@ -2,13 +2,9 @@
 
 use std::{
     fs,
-    io::Write,
-    net::{Ipv4Addr, TcpListener, UdpSocket},
+    net::Ipv4Addr,
     process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU8, AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicU8, Ordering},
     thread,
     time::Duration,
 };
@@ -16,6 +12,7 @@ use std::{
 use origin::Origin;
 use rustix::process::Signal;
 
+use crate::host::{host_addresses, host_service};
 use crate::setup::{BUSYBOX, DEBIAN, Run, Setup, cordon, eventually, on_every_engine, read_all};
 
 /// Waits for a list of targets, tries each over TCP and UDP, and says what answers over TCP. Link-local
@@ -425,43 +422,4 @@ impl Drop for Outside {
 fn ip(arguments: &[&str]) {
     let status = Command::new("ip").args(arguments).status().unwrap();
     assert!(status.success(), "ip {arguments:?}");
-}
-
-/// A service of the host on every address it has, and how often it was reached.
-fn host_service() -> (u16, Arc<AtomicU32>) {
-    let heard = Arc::new(AtomicU32::new(0));
-    let tcp = TcpListener::bind("[::]:0").unwrap();
-    let port = tcp.local_addr().unwrap().port();
-    let udp = UdpSocket::bind(("::", port)).unwrap();
-    let counter = Arc::clone(&heard);
-    thread::spawn(move || {
-        for mut stream in tcp.incoming().flatten() {
-            counter.fetch_add(1, Ordering::SeqCst);
-            drop(stream.write_all(b"reached\n"));
-        }
-    });
-    let counter = Arc::clone(&heard);
-    thread::spawn(move || {
-        while udp.recv(&mut [0; 64]).is_ok() {
-            counter.fetch_add(1, Ordering::SeqCst);
-        }
-    });
-    (port, heard)
-}
-
-/// Every address of the host at this moment but loopback ones.
-fn host_addresses() -> Vec<String> {
-    let output = Command::new("ip")
-        .args(["-o", "addr", "show"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let words = text
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(3));
-    words
-        .filter_map(|word| word.split('/').next())
-        .filter(|address| !address.starts_with("127.") && *address != "::1")
-        .map(str::to_owned)
-        .collect()
 }

@@ -13,6 +13,8 @@ FUZZ_SECONDS ?= 600
 
 # The tests that drive the program itself, and the benchmarks, use what people would run.
 export CORDON_BIN ?= $(CURDIR)/$(CORDON)
+# The Python clients that judge some of them; scripts/setup makes this environment.
+export CORDON_TEST_PYTHON ?= $(CURDIR)/target/venv/bin/python
 
 .PHONY: help
 help: ## list the targets
@@ -28,7 +30,7 @@ demo: ## show what Cordon does; installs podman if it is missing
 test: ## everything: lints, unit tests, podman, rootless podman and docker end to end
 	@scripts/setup test
 	@$(MAKE) check release
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 	@$(MAKE) test-rootless
 
 # In-process tests of what drives podman, once more as a user without privileges.

@@ -36,6 +36,7 @@ mod file;
 mod leftovers;
 mod limits;
 mod live;
+pub mod modes;
 mod mount;
 mod notice;
 mod owner;

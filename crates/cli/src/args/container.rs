@@ -1,0 +1,172 @@
+//! What every subcommand that starts a container can be told.
+
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+
+use cordon::{Cpus, EngineChoice, Memory, Pids, Topology};
+
+/// What every run in a container can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Container {
+    /// Image to run in, as the engine knows it
+    #[arg(long, value_name = "REF", env = "CORDON_IMAGE", help_heading = "Image")]
+    pub(crate) image: Option<String>,
+
+    /// Build the image to run in from this file [default: .cordon/container/Dockerfile if no image is named]
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with = "image",
+        help_heading = "Image"
+    )]
+    pub(crate) dockerfile: Option<PathBuf>,
+
+    /// What the build may copy from [default: the Dockerfile's directory]
+    #[arg(long, value_name = "DIR", help_heading = "Image")]
+    pub(crate) context_dir: Option<PathBuf>,
+
+    /// Build anew what was built so many hours ago [default: 24]
+    #[arg(long, value_name = "HOURS", help_heading = "Image")]
+    pub(crate) max_image_age: Option<u64>,
+
+    /// Container engine: podman, docker, or auto for the first that works
+    #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = EngineChoice::from_str, hide_default_value = true, help_heading = "Image")]
+    pub(crate) engine: EngineChoice,
+
+    /// Never fetch an image from a registry
+    #[arg(long, help_heading = "Image")]
+    pub(crate) no_pull: bool,
+
+    /// Settings and secrets [default: .cordon/sandbox.yaml if it is there]
+    #[arg(long, value_name = "FILE", help_heading = "Container")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// What the command may reach [default: .cordon/network-allowlist.yaml if it is there, else nothing]
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub(crate) allowlist: Option<PathBuf>,
+
+    /// Read the allowlist again whenever its file changes; a broken one changes nothing
+    #[arg(long, help_heading = "Network")]
+    pub(crate) watch_allowlist: bool,
+
+    /// A host that the command may reach, beside those of the allowlist; `*.example.com` for all below
+    #[arg(long, value_name = "HOST", help_heading = "Network")]
+    pub(crate) allow: Vec<String>,
+
+    /// Show what goes through the door as it happens
+    #[arg(long, help_heading = "Network")]
+    pub(crate) network_log_live: bool,
+
+    /// Name server for the world outside [default: the host's]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = name_server, help_heading = "Network")]
+    pub(crate) upstream_dns: Vec<SocketAddr>,
+
+    /// Certificates to trust outside beside the host's, as a PEM file
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub(crate) upstream_ca: Option<PathBuf>,
+
+    /// How the container reaches its proxy: door, proxy-container, or auto for the door where the engine is local
+    #[arg(long, value_name = "TOPOLOGY", default_value = "auto", value_parser = Topology::from_str, hide_default_value = true, help_heading = "Network")]
+    pub(crate) topology: Topology,
+
+    /// Show a host path in the container, writable unless `:ro` [default: .:/workspace]
+    #[arg(long, short, value_name = "SRC:DST[:ro]", help_heading = "Container")]
+    pub(crate) mount: Vec<MountArg>,
+
+    /// Set a variable for the command
+    #[arg(long, short, value_name = "NAME=VALUE", help_heading = "Container")]
+    pub(crate) env: Vec<Variable>,
+
+    /// Hand a variable of yours to the command
+    #[arg(long, value_name = "NAME", help_heading = "Container")]
+    pub(crate) pass_env: Vec<String>,
+
+    /// Run as this user [default: the image's]
+    #[arg(long, value_name = "UID[:GID]", help_heading = "Container")]
+    pub(crate) user: Option<String>,
+
+    /// End the command after so many seconds, with exit code 124
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = "Limits")]
+    pub(crate) timeout: Option<u64>,
+
+    /// Memory without swap, such as 512m or 4g
+    #[arg(long, value_name = "AMOUNT", help_heading = "Limits")]
+    pub(crate) memory: Option<Memory>,
+
+    /// Processor cores, such as 2 or 0.5
+    #[arg(long, value_name = "NUMBER", help_heading = "Limits")]
+    pub(crate) cpus: Option<Cpus>,
+
+    /// Processes and threads
+    #[arg(long, value_name = "NUMBER", help_heading = "Limits")]
+    pub(crate) pids: Option<Pids>,
+
+    /// Give up when the container has not come up after so many seconds
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub(crate) start_limit: Option<u64>,
+}
+
+/// `SRC:DST[:ro|:rw]`.
+#[derive(Clone, Debug)]
+pub(crate) struct MountArg {
+    pub(crate) source: PathBuf,
+    pub(crate) target: String,
+    pub(crate) read_only: bool,
+}
+
+impl FromStr for MountArg {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (rest, read_only) = match text.rsplit_once(':') {
+            Some((rest, "ro")) => (rest, true),
+            Some((rest, "rw")) => (rest, false),
+            _ => (text, false),
+        };
+        match rest.rsplit_once(':') {
+            Some((source, target)) if !source.is_empty() && target.starts_with('/') => Ok(Self {
+                source: source.into(),
+                target: target.into(),
+                read_only,
+            }),
+            _ => Err(
+                "a mount is written HOST-PATH:CONTAINER-PATH, with :ro behind it if it is not to be written",
+            ),
+        }
+    }
+}
+
+/// `NAME=VALUE`. The value is never shown.
+#[derive(Clone)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Variable {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok(Self {
+                name: name.into(),
+                value: value.into(),
+            }),
+            _ => Err("a variable is written NAME=VALUE; --pass-env NAME hands over one of yours"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}=…", self.name)
+    }
+}
+
+/// An address, with a port or without.
+fn name_server(text: &str) -> Result<SocketAddr, &'static str> {
+    let address = text
+        .parse()
+        .ok()
+        .or_else(|| Some(SocketAddr::new(text.parse().ok()?, 53)));
+    address.ok_or("a name server is written as its address, with :PORT behind it unless that is 53")
+}

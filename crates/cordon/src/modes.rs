@@ -74,6 +74,10 @@ pub struct AgentSandbox {
     pub workspace_access: WorkspaceAccess,
     /// The image that its containers are made from.
     pub image: Option<String>,
+    /// The file that the image is built from, where none is named.
+    pub dockerfile: Option<PathBuf>,
+    /// The OCI runtime of its containers; the engine's own if `None`.
+    pub runtime: Option<String>,
     /// What else of the host its containers show.
     pub mounts: Vec<Mount>,
     /// Variables of every command.
@@ -104,6 +108,8 @@ pub struct AppleSettings {
 /// How `vibebox` is used.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct VibeboxSettings {
+    /// It is used, whatever the mode says.
+    pub enabled: bool,
     /// The program.
     pub program: PathBuf,
     /// Which backend it is to take.
@@ -182,6 +188,30 @@ pub struct Probe {
     pub hints: Vec<String>,
 }
 
+impl AgentSandbox {
+    /// An agent of that name that works in that directory, with the defaults for everything else.
+    pub fn new(agent: impl Into<String>, workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            agent: agent.into(),
+            mode: Mode::default(),
+            workspace: workspace.into(),
+            workspace_access: WorkspaceAccess::default(),
+            image: None,
+            dockerfile: None,
+            runtime: None,
+            mounts: Vec::new(),
+            env: Vec::new(),
+            allowlist: None,
+            limits: ResourceLimits::default(),
+            idle: None,
+            commands: Vec::new(),
+            apple: AppleSettings::default(),
+            vibebox: VibeboxSettings::default(),
+            bootstrap_on_start: false,
+        }
+    }
+}
+
 impl ExecRequest {
     /// That program with those arguments, in the workspace, with nothing to read.
     pub fn argv<A: Into<OsString>>(argv: impl IntoIterator<Item = A>) -> Self {
@@ -218,6 +248,7 @@ impl Default for AppleSettings {
 impl Default for VibeboxSettings {
     fn default() -> Self {
         Self {
+            enabled: false,
             program: "vibebox".into(),
             provider: Provider::default(),
             project_root: None,

@@ -46,6 +46,12 @@ pub enum SandboxError {
     /// A mount is refused.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// A mount shows something else than what was judged: its host path was changed on the way.
+    #[error("what is mounted at `{path}` is not what was checked")]
+    MountMoved {
+        /// The path in the container.
+        path: String,
+    },
     /// A limit cannot be read.
     #[error(transparent)]
     Limit(#[from] InvalidLimit),
@@ -160,6 +166,9 @@ impl SandboxError {
                 "see whether the machine is overloaded, and whether the engine can run `podman run --rm --network none IMAGE true`".into(),
             ),
             Self::Mount(error) => mount_hint(error),
+            Self::MountMoved { .. } => Some(
+                "somebody replaced the mounted directory, or one above it, while the container started; see who writes there, and run it again".into(),
+            ),
             Self::Directory { .. } => Some("set XDG_RUNTIME_DIR and XDG_CACHE_HOME to directories of yours".into()),
             Self::ForeignDirectory { path } => Some(format!("remove {}, or set XDG_RUNTIME_DIR", path.display())),
             Self::NotLocal { .. } => Some("use --topology proxy-container, or a podman or docker that runs on this machine".into()),

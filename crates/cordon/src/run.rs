@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cordon_door::{Access, Door, Ended, Keeper, Report};
+use cordon_door::{Access, Door, Ended, Go, Keeper, Mounted, Report};
 use cordon_engine::{Container, ContainerSpec, Engine, Limits, shell_code};
 use cordon_proxy::Summary;
 use tokio::{process::Child, time::timeout};
@@ -35,6 +35,8 @@ pub(crate) struct Plan<'a> {
     spec: &'a CommandSpec,
     env: Vec<(String, String)>,
     shield: Shield,
+    /// What the mounts must show once they are made.
+    mounted: Vec<Mounted>,
 }
 
 impl<'a> Plan<'a> {
@@ -49,7 +51,12 @@ impl<'a> Plan<'a> {
             env.extend(trust::variables(java.map(|(_, value)| value.as_str())));
         }
         let shield = Shield::over(&spec.mounts, &spec.workdir)?;
-        let plan = Self { spec, env, shield };
+        let plan = Self {
+            spec,
+            env,
+            shield,
+            mounted: Vec::new(),
+        };
         plan.warn(shared, &shared.engine()?);
         Ok(plan)
     }
@@ -317,13 +324,13 @@ impl Attempt<'_> {
             .serve(self.shared, self.plan.spec, sockets)
             .await
             .map_err(Failure::Running)?;
-        let command = self.plan.spec.command.iter().map(AsRef::as_ref);
-        let env = self
-            .plan
-            .env
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        if let Err(source) = keeper.go(&self.plan.spec.before, command, env).await {
+        let go = Go {
+            before: &self.plan.spec.before,
+            command: &self.plan.spec.command,
+            environment: &self.plan.env,
+            mounts: &self.plan.mounted,
+        };
+        if let Err(source) = keeper.go(go).await {
             let engine = run.engine_words().await;
             return Err(Failure::Running(SandboxError::Door { source, engine }));
         }
@@ -433,6 +440,12 @@ impl Attempt<'_> {
                 said: "it ended before the command did".to_owned(),
             });
         }
+        if let Some(Ended::MountMoved { index }) = report.map(|report| report.ended) {
+            let moved = self.plan.mounted.get(index);
+            return Err(SandboxError::MountMoved {
+                path: moved.map(|moved| moved.path.clone()).unwrap_or_default(),
+            });
+        }
         let lost = report.is_none()
             && cause == Cause::Ended
             && status.and_then(|status| status.code()) == Some(ENGINE_FAILED);
@@ -502,7 +515,7 @@ impl Finish {
         let exit_code = match (ended, status) {
             (Some(Ended::Status(status)), _) => shell_code(status),
             (Some(Ended::NotStarted { errno }), _) if errno == NO_SUCH_FILE => NOT_FOUND,
-            (Some(Ended::NotStarted { .. }), _) => NOT_EXECUTABLE,
+            (Some(Ended::NotStarted { .. } | Ended::MountMoved { .. }), _) => NOT_EXECUTABLE,
             (None, Some(status)) if cause == Cause::Ended => shell_code(status),
             (None, _) => KILLED,
         };
@@ -513,7 +526,7 @@ impl Finish {
             out_of_memory: report.is_some_and(|report| report.out_of_memory_kills > 0),
             not_started: match ended {
                 Some(Ended::NotStarted { errno }) => Some(io::Error::from_raw_os_error(errno)),
-                Some(Ended::Status(_)) | None => None,
+                Some(Ended::Status(_) | Ended::MountMoved { .. }) | None => None,
             },
             duration: begun.elapsed(),
             stdout: tails.stdout,

@@ -30,7 +30,7 @@ use std::{
     net::{Ipv4Addr, TcpListener, UdpSocket},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
-        unix::{ffi::OsStringExt, net::UnixStream, process::CommandExt},
+        unix::{ffi::OsStringExt, fs::MetadataExt, net::UnixStream, process::CommandExt},
     },
     path::Path,
     process::{self, Command},
@@ -69,12 +69,15 @@ fn run(arguments: Vec<OsString>) -> io::Result<i32> {
     let mut host = connect(door, mode == "open")?;
     let workload = wait_for_go(&mut host)?;
 
-    let end = workload.run(&mut host, &signals)?;
+    let end = match workload.moved() {
+        Some(index) => End::MountMoved(index),
+        None => workload.run(&mut host, &signals)?,
+    };
     report(&mut host, end);
     Ok(match end {
         End::Exited(code) => code,
         End::Signalled(signal) => 128 + signal,
-        End::NotStarted(_) => NOT_STARTED,
+        End::NotStarted(_) | End::MountMoved(_) => NOT_STARTED,
     })
 }
 
@@ -84,6 +87,7 @@ enum End {
     Exited(i32),
     Signalled(i32),
     NotStarted(i32),
+    MountMoved(i32),
 }
 
 /// The workload runs as the same user; it must not get at this process's descriptors or memory.
@@ -187,6 +191,14 @@ struct Workload {
     /// One after the other; the last one is the command, those before it make ready.
     steps: Vec<Step>,
     environment: Vec<(OsString, OsString)>,
+    mounts: Vec<Mounted>,
+}
+
+/// What must be at a path before anything starts.
+struct Mounted {
+    device: u64,
+    inode: u64,
+    path: OsString,
 }
 
 /// A command, and the file that must be there for it to be run; none means always.
@@ -213,10 +225,29 @@ impl Workload {
                     let variable = (text(&part[..equals]), text(&part[equals + 1..]));
                     workload.environment.push(variable);
                 }
+                b'm' => {
+                    let (device, part) = part.split_first_chunk()?;
+                    let (inode, path) = part.split_first_chunk()?;
+                    workload.mounts.push(Mounted {
+                        device: u64::from_le_bytes(*device),
+                        inode: u64::from_le_bytes(*inode),
+                        path: text(path),
+                    });
+                }
                 _ => return None,
             }
         }
         Some(workload)
+    }
+
+    /// The first mount that is not what the host looked at. Engines mount by path, and a path may have
+    /// come to lead elsewhere between the host's look and the engine's.
+    fn moved(&self) -> Option<i32> {
+        let moved = self.mounts.iter().position(|mounted| {
+            !fs::symlink_metadata(&mounted.path)
+                .is_ok_and(|found| (found.dev(), found.ino()) == (mounted.device, mounted.inode))
+        });
+        moved.map(|index| i32::try_from(index).unwrap_or(i32::MAX))
     }
 
     /// Runs the steps in turn; one that fails is the end of all.
@@ -345,6 +376,7 @@ fn report(host: &mut UnixStream, end: End) {
         End::Exited(code) => (b'E', code),
         End::Signalled(signal) => (b'S', signal),
         End::NotStarted(errno) => (b'N', errno),
+        End::MountMoved(index) => (b'M', index),
     };
     let mut bytes = [0; 9];
     bytes[0] = kind;

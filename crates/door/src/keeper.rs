@@ -1,7 +1,8 @@
 //! The connection to PID 1 that keeps a container alive, and tells how its workload ended.
 
 use std::{
-    ffi::OsStr,
+    ffi::OsString,
+    fmt,
     os::unix::{ffi::OsStrExt, process::ExitStatusExt},
     process::ExitStatus,
 };
@@ -22,6 +23,30 @@ use crate::Error;
 pub struct Keeper {
     orders: Mutex<OwnedWriteHalf>,
     reports: Mutex<OwnedReadHalf>,
+}
+
+/// What PID 1 is to start, once it has seen that the container is as it should be.
+#[derive(Clone, Copy)]
+pub struct Go<'a> {
+    /// What is run first, in order; when one of it fails, that is the workload's end.
+    pub before: &'a [Before],
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// What is set over the image's own variables.
+    pub environment: &'a [(String, String)],
+    /// What must be found where; if one is not, nothing is started.
+    pub mounts: &'a [Mounted],
+}
+
+/// What a mount must show in the container: the very file or directory that was judged on the host.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mounted {
+    /// Its path in the container.
+    pub path: String,
+    /// The number of its file system.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// A command that makes ready for the workload.
@@ -52,6 +77,11 @@ pub enum Ended {
         /// `ENOENT` and its like.
         errno: i32,
     },
+    /// Nothing was started: one of the mounts is missing, or is not what was judged.
+    MountMoved {
+        /// Which one of [`Go::mounts`].
+        index: usize,
+    },
 }
 
 impl Keeper {
@@ -63,31 +93,32 @@ impl Keeper {
         }
     }
 
-    /// Lets the workload start: `command` is the program and its arguments, `environment` what is set
-    /// over the image's own variables. What is `before` it is run first, in order; when one of it
-    /// fails, that is the workload's end.
+    /// Lets the workload start.
     ///
     /// # Errors
     ///
     /// When the container is gone already.
-    pub async fn go<'a>(
-        &self,
-        before: &[Before],
-        command: impl IntoIterator<Item = &'a OsStr>,
-        environment: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<(), Error> {
+    pub async fn go(&self, go: Go<'_>) -> Result<(), Error> {
         let mut parts = Vec::new();
-        for step in before {
+        for mounted in go.mounts {
+            let numbers = [mounted.device.to_le_bytes(), mounted.inode.to_le_bytes()];
+            part(
+                &mut parts,
+                b'm',
+                &[&numbers.concat(), mounted.path.as_bytes()],
+            )?;
+        }
+        for step in go.before {
             part(&mut parts, b's', &[step.where_exists.as_bytes()])?;
             for argument in &step.command {
                 part(&mut parts, b'a', &[argument.as_bytes()])?;
             }
         }
         part(&mut parts, b's', &[])?;
-        for argument in command {
+        for argument in go.command {
             part(&mut parts, b'a', &[argument.as_bytes()])?;
         }
-        for (name, value) in environment {
+        for (name, value) in go.environment {
             part(&mut parts, b'e', &[name.as_bytes(), b"=", value.as_bytes()])?;
         }
         let mut message = vec![b'G'];
@@ -130,6 +161,9 @@ impl Keeper {
             b'E' => Ended::Status(ExitStatus::from_raw(value << 8)),
             b'S' => Ended::Status(ExitStatus::from_raw(value)),
             b'N' => Ended::NotStarted { errno: value },
+            b'M' => Ended::MountMoved {
+                index: usize::try_from(value).ok()?,
+            },
             _ => return None,
         };
         Some(Report {
@@ -141,6 +175,16 @@ impl Keeper {
     async fn order(&self, bytes: &[u8]) -> Result<(), Error> {
         let mut orders = self.orders.lock().await;
         orders.write_all(bytes).await.map_err(Error::Connection)
+    }
+}
+
+impl fmt::Debug for Go<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values of variables may be secrets, and arguments may hold prompts.
+        f.debug_struct("Go")
+            .field("program", &self.command.first())
+            .field("mounts", &self.mounts)
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@
 //! # async fn example(runtime: &std::path::Path, cache: &std::path::Path) -> Result<(), cordon_door::Error> {
 //! use std::time::Duration;
 //!
-//! use cordon_door::{Access, Door};
+//! use cordon_door::{Access, Door, Go};
 //!
 //! let door = Door::open(runtime)?;
 //! let init = cordon_door::install(cache)?;
@@ -17,7 +17,13 @@
 //! // `Door::arguments(…)` as its command; then:
 //! let (sockets, keeper) = door.handover(Access::Open, Duration::from_secs(20)).await?;
 //! // Serve `sockets`, let the workload start, and wait for its end.
-//! keeper.go(&[], ["make".as_ref(), "test".as_ref()], [("LANG", "C")]).await?;
+//! let go = Go {
+//!     before: &[],
+//!     command: &["make".into(), "test".into()],
+//!     environment: &[("LANG".into(), "C".into())],
+//!     mounts: &[],
+//! };
+//! keeper.go(go).await?;
 //! let report = keeper.ended().await;
 //! # Ok(())
 //! # }
@@ -33,4 +39,4 @@ mod keeper;
 pub use door::{ADDRESS, Access, Door, Sockets};
 pub use error::Error;
 pub use install::install;
-pub use keeper::{Before, Ended, Keeper, Report};
+pub use keeper::{Before, Ended, Go, Keeper, Mounted, Report};

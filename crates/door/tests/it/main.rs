@@ -7,14 +7,21 @@
 )]
 
 use std::{
-    ffi::OsStr,
+    ffi::OsString,
+    fs,
     io::Read,
-    os::unix::process::ExitStatusExt,
+    os::unix::{
+        fs::{MetadataExt, symlink},
+        process::ExitStatusExt,
+    },
+    path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
-use cordon_door::{ADDRESS, Access, Before, Door, Ended, Error, Keeper, Sockets, install};
+use cordon_door::{
+    ADDRESS, Access, Before, Door, Ended, Error, Go, Keeper, Mounted, Sockets, install,
+};
 use tempfile::TempDir;
 
 /// A `cordon-init` that is PID 1 of its own namespace and has a loopback interface of its own.
@@ -60,11 +67,18 @@ impl Contained {
     }
 
     async fn go(&self, before: &[Before], script: &str) {
-        let command = ["sh", "-c", script].map(OsStr::new);
-        self.keeper
-            .go(before, command, [("GIVEN", "a value")])
-            .await
-            .unwrap();
+        self.order(before, &[], &["sh", "-c", script]).await;
+    }
+
+    async fn order(&self, before: &[Before], mounts: &[Mounted], command: &[&str]) {
+        let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+        let go = Go {
+            before,
+            command: &command,
+            environment: &[("GIVEN".to_owned(), "a value".to_owned())],
+            mounts,
+        };
+        self.keeper.go(go).await.unwrap();
     }
 
     async fn ended(mut self) -> (Ended, String) {
@@ -147,12 +161,74 @@ async fn when_making_ready_fails_the_command_is_not_run() {
 #[tokio::test]
 async fn a_command_that_cannot_be_started_says_why() {
     let contained = Contained::start(Access::Shut).await;
-    contained
-        .keeper
-        .go(&[], [OsStr::new("/no/such/program")], [])
-        .await
-        .unwrap();
+    contained.order(&[], &[], &["/no/such/program"]).await;
     assert_eq!(contained.ended().await.0, Ended::NotStarted { errno: 2 });
+}
+
+/// What is at a path now.
+fn mounted(path: &Path) -> Mounted {
+    let found = fs::symlink_metadata(path).unwrap();
+    Mounted {
+        path: path.to_str().unwrap().to_owned(),
+        device: found.dev(),
+        inode: found.ino(),
+    }
+}
+
+#[tokio::test]
+async fn mounts_that_are_what_was_judged_let_the_command_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let contained = Contained::start(Access::Shut).await;
+    let before = [Before {
+        where_exists: String::new(),
+        command: vec!["echo".into(), "before".into()],
+    }];
+    let mounts = [mounted(directory.path()), mounted(&file)];
+    contained
+        .order(&before, &mounts, &["echo", "command"])
+        .await;
+    assert_eq!(
+        contained.ended().await,
+        (exited(0), "before\ncommand\n".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_mount_that_leads_elsewhere_keeps_everything_from_starting() {
+    let directory = tempfile::tempdir().unwrap();
+    let [good, moved, aside] = ["good", "moved", "aside"].map(|name| directory.path().join(name));
+    fs::create_dir(&good).unwrap();
+    let before = [Before {
+        where_exists: String::new(),
+        command: vec!["echo".into(), "before".into()],
+    }];
+    let missing = |path: &Path| fs::rename(path, &aside).unwrap();
+    let replaced = |path: &Path| {
+        fs::rename(path, &aside).unwrap();
+        fs::create_dir(path).unwrap();
+    };
+    let linked = |path: &Path| {
+        fs::rename(path, &aside).unwrap();
+        symlink(&aside, path).unwrap();
+    };
+    let swaps: [&dyn Fn(&Path); 3] = [&missing, &replaced, &linked];
+    for swap in swaps {
+        fs::create_dir(&moved).unwrap();
+        let mounts = [mounted(&good), mounted(&moved)];
+        let contained = Contained::start(Access::Shut).await;
+        swap(&moved);
+        contained
+            .order(&before, &mounts, &["echo", "command"])
+            .await;
+        assert_eq!(
+            contained.ended().await,
+            (Ended::MountMoved { index: 1 }, String::new())
+        );
+        let _ = fs::remove_file(&moved).or_else(|_| fs::remove_dir(&moved));
+        fs::remove_dir(&aside).unwrap();
+    }
 }
 
 #[tokio::test]

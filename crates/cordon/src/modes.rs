@@ -103,6 +103,19 @@ pub struct AgentSandbox {
 pub struct AppleSettings {
     /// The program.
     pub program: PathBuf,
+    /// What its virtual machines reach.
+    pub network: AppleNetwork,
+}
+
+/// What a virtual machine of Apple's `container` reaches. There is nothing between the two: no proxy stands
+/// before such a machine.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum AppleNetwork {
+    /// Nothing: it has no network interface.
+    #[default]
+    None,
+    /// Whatever the host reaches, under no policy.
+    Unrestricted,
 }
 
 /// How `vibebox` is used.
@@ -241,6 +254,7 @@ impl Default for AppleSettings {
     fn default() -> Self {
         Self {
             program: "container".into(),
+            network: AppleNetwork::default(),
         }
     }
 }
@@ -309,6 +323,18 @@ impl FromStr for Provider {
         let known = "auto, apple-vm, docker, off";
         let all = [Self::Auto, Self::AppleVm, Self::Docker, Self::Off];
         word(text, known, all, Self::word)
+    }
+}
+
+impl FromStr for AppleNetwork {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = [Self::None, Self::Unrestricted];
+        word(text, "none, unrestricted", all, |network| match network {
+            Self::None => "none",
+            Self::Unrestricted => "unrestricted",
+        })
     }
 }
 

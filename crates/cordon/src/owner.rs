@@ -1,6 +1,11 @@
 //! Who a container or directory belongs to: a process, named so that no later one is mistaken for it.
 
-use std::{fmt, fs, str::FromStr};
+use std::{fmt, fs, path::Path, str::FromStr};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
 
 /// A process on this boot of this machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,7 +72,13 @@ fn boot() -> String {
 }
 
 /// When a process started, in clock ticks since boot; `None` when there is no such process.
+///
+/// Where the kernel does not show its processes as files, a process has no time of start, and one that has
+/// inherited the number is taken for the one that is gone: what it left is kept, never removed too early.
 fn started(pid: u32) -> Option<u64> {
+    if !Path::new("/proc/self/stat").exists() {
+        return exists(pid).then_some(0);
+    }
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses and may hold anything, so count from the
     // last one; the start time is the 22nd field.
@@ -78,6 +89,14 @@ fn started(pid: u32) -> Option<u64> {
         return None;
     }
     fields.nth(18)?.parse().ok()
+}
+
+/// Whether there is a process of that number, whoever's it is.
+fn exists(pid: u32) -> bool {
+    let Some(pid) = pid.try_into().ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM))
 }
 
 #[cfg(test)]
@@ -103,6 +122,13 @@ mod tests {
         let mut other = Owner::current();
         other.boot = "00000000".into();
         assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_number() {
+        assert!(exists(std::process::id()));
+        assert!(exists(1));
+        assert!(!exists(u32::MAX) && !exists(0));
     }
 
     #[test]

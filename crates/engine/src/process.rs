@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
@@ -40,6 +41,14 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// The end of what it wrote to standard error.
     pub stderr: String,
+}
+
+/// A started process that leads a group of its own: signals of the caller's terminal pass it by, and what
+/// it starts ends with it. Dropped, the whole group is killed.
+#[derive(Debug)]
+pub struct Group {
+    child: Child,
+    leader: Option<Pid>,
 }
 
 /// How the three streams of a started process are connected.
@@ -164,10 +173,34 @@ impl Call {
         self.start(streams, KillOnDrop::No)
     }
 
+    /// Starts without waiting, as the leader of a new process group.
+    ///
+    /// # Errors
+    ///
+    /// When the program cannot be started.
+    pub fn spawn_group(self, streams: Streams) -> Result<Group, Error> {
+        let child = self.launch(streams, KillOnDrop::Yes, Some(NEW_GROUP))?;
+        let leader = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        Ok(Group { child, leader })
+    }
+
     fn start(self, streams: Streams, kill: KillOnDrop) -> Result<Child, Error> {
+        self.launch(streams, kill, None)
+    }
+
+    fn launch(
+        self,
+        streams: Streams,
+        kill: KillOnDrop,
+        group: Option<i32>,
+    ) -> Result<Child, Error> {
         tracing::debug!(program = %self.program.display(), arguments = ?self.arguments, "start");
         #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-        let spawned = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        if let Some(group) = group {
+            command.process_group(group);
+        }
+        let spawned = command
             .args(&self.arguments)
             .env_clear()
             .envs(&self.environment)
@@ -180,6 +213,44 @@ impl Call {
             program: self.program,
             source,
         })
+    }
+}
+
+impl Group {
+    /// The process itself.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Kills every process of the group.
+    pub fn kill(&mut self) {
+        if let Some(leader) = self.leader
+            && let Err(error) = kill_process_group(leader, Signal::KILL)
+        {
+            tracing::trace!(%error, "nobody is left in the group");
+        }
+    }
+
+    /// Waits until the process itself has ended, and kills what it left in its group.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system does not say how it ended.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.kill();
+        // Its number may be somebody else's from now on.
+        self.leader = None;
+        Ok(status)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Once reaped, its number may be somebody else's.
+        if let Ok(None) = self.child.try_wait() {
+            self.kill();
+        }
     }
 }
 
@@ -294,6 +365,9 @@ const PREFIXES: &[&str] = &[
     "LC_",
 ];
 
+/// What the operating system takes for "a group with the process's own number".
+const NEW_GROUP: i32 = 0;
+
 const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Listings of thousands of containers fit; a program gone mad does not fill our memory.
@@ -303,3 +377,50 @@ const STDOUT_MAX: u64 = 64 << 20;
 const STDERR_TAIL: usize = 8 << 10;
 
 const CHUNK: usize = 8 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell that has started a child, which writes its number and waits.
+    async fn family() -> (Group, u32) {
+        let streams = Streams {
+            stdout: Stdio::piped(),
+            ..Streams::default()
+        };
+        let mut group = Call::new(Path::new("/bin/sh"), "sh")
+            .args(["-c", "sleep 600 & echo $!; wait"])
+            .spawn_group(streams)
+            .unwrap();
+        let mut line = [0; 32];
+        let mut stdout = group.child().stdout.take().unwrap();
+        let size = stdout.read(&mut line).await.unwrap();
+        let child = str::from_utf8(&line[..size]).unwrap().trim();
+        (group, child.parse().unwrap())
+    }
+
+    async fn until_gone(pid: u32) {
+        let alive = |pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        while alive(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_process_started_is_killed_with_its_group() {
+        let (mut group, child) = family().await;
+        group.kill();
+        assert!(!group.wait().await.unwrap().success());
+        until_gone(child).await;
+    }
+
+    #[tokio::test]
+    async fn a_group_that_is_dropped_is_killed() {
+        let (group, child) = family().await;
+        drop(group);
+        until_gone(child).await;
+    }
+}

@@ -3,7 +3,8 @@
 //! It binds the four sockets of the door inside the container's own network namespace, hands them to
 //! the host over a unix socket, waits for the word to go, and starts the workload. From then on it
 //! reaps children, forwards signals, reports how the workload ended, and ends the container as soon
-//! as the host's end of the connection closes.
+//! as the host's end of the connection closes. Where the host wants the container held instead, there
+//! is no workload: commands are started as the host orders them, each with pipes of its own.
 //!
 //! Standard library only, because it runs statically linked in images that hold nothing else. It
 //! knows no policy and reads no file of the image. The system calls below are declared by hand; each
@@ -26,7 +27,7 @@ use std::{
     ffi::{OsString, c_int, c_long, c_uint, c_ulong, c_void},
     fs,
     io::{self, Read, Write},
-    mem,
+    iter, mem,
     net::{Ipv4Addr, TcpListener, UdpSocket},
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
@@ -41,7 +42,14 @@ use std::{
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
 
 /// What the host waits for before it takes anything else; a change of the protocol changes it.
-const HELLO: u8 = 1;
+const HELLO: u8 = 2;
+
+/// What the host waits for before it orders commands.
+const HOLDING: u8 = b'H';
+
+/// How often to look for what a tree of processes has started meanwhile. What is stopped starts
+/// nothing, so each round finds only children of the last one.
+const TREE_ROUNDS: usize = 64;
 
 /// The container's own exit status where the workload never ran; the host has the reason.
 const NOT_STARTED: i32 = 125;
@@ -67,13 +75,19 @@ fn run(arguments: Vec<OsString>) -> io::Result<i32> {
     refuse_tracing();
     let signals = Signals::block()?;
     let mut host = connect(door, mode == "open")?;
-    let workload = wait_for_go(&mut host)?;
+    let (purpose, workload) = wait_for_go(&mut host)?;
 
-    let end = match workload.moved() {
+    let mut end = match workload.moved() {
         Some(index) => End::MountMoved(index),
         None => workload.run(&mut host, &signals)?,
     };
-    report(&mut host, end);
+    if let (Purpose::Hold, End::Exited(0)) = (purpose, end) {
+        report(&mut host, HOLDING, 0);
+        end = Hold::new(workload).serve(&mut host, &signals)?;
+    } else {
+        let (kind, value) = end.letter();
+        report(&mut host, kind, value);
+    }
     Ok(match end {
         End::Exited(code) => code,
         End::Signalled(signal) => 128 + signal,
@@ -88,6 +102,33 @@ enum End {
     Signalled(i32),
     NotStarted(i32),
     MountMoved(i32),
+}
+
+impl End {
+    fn letter(self) -> (u8, i32) {
+        match self {
+            Self::Exited(code) => (b'E', code),
+            Self::Signalled(signal) => (b'S', signal),
+            Self::NotStarted(errno) => (b'N', errno),
+            Self::MountMoved(index) => (b'M', index),
+        }
+    }
+
+    fn of(status: c_int) -> Self {
+        match status & 0x7f {
+            0 => Self::Exited((status >> 8) & 0xff),
+            signal => Self::Signalled(signal),
+        }
+    }
+}
+
+/// What the container is for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    /// One workload, and the container ends with it.
+    Run,
+    /// Whatever the host orders, until it lets go.
+    Hold,
 }
 
 /// The workload runs as the same user; it must not get at this process's descriptors or memory.
@@ -109,7 +150,7 @@ fn connect(door: &OsString, open: bool) -> io::Result<UnixStream> {
         |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
     let host = UnixStream::connect(door).map_err(|e| explain("the door is closed", e))?;
     if !open {
-        send_sockets(&host, &[])?;
+        send(&host, &mut [HELLO], &[])?;
         return Ok(host);
     }
     let tcp = |port| {
@@ -123,66 +164,61 @@ fn connect(door: &OsString, open: bool) -> io::Result<UnixStream> {
         dns_tcp.as_raw_fd(),
         dns_udp.as_raw_fd(),
     ];
-    send_sockets(&host, &sockets)?;
+    send(&host, &mut [HELLO], &sockets)?;
     Ok(host)
 }
 
-/// Sends the hello byte with the sockets attached; the copies here close when the caller returns.
-fn send_sockets(host: &UnixStream, sockets: &[RawFd]) -> io::Result<()> {
-    let mut hello = [HELLO];
+/// Sends bytes with descriptors attached; the copies here stay the caller's to close.
+fn send(host: &UnixStream, bytes: &mut [u8], descriptors: &[RawFd]) -> io::Result<()> {
     let mut part = IoVec {
-        base: hello.as_mut_ptr().cast(),
-        length: hello.len(),
+        base: bytes.as_mut_ptr().cast(),
+        length: bytes.len(),
     };
     let mut control = Control {
-        length: mem::size_of::<ControlHead>() + mem::size_of_val(sockets),
+        length: mem::size_of::<ControlHead>() + mem::size_of_val(descriptors),
         level: SOL_SOCKET,
         kind: SCM_RIGHTS,
-        sockets: [0; 4],
+        descriptors: [0; 4],
     };
-    control.sockets[..sockets.len()].copy_from_slice(sockets);
-    let with_sockets = !sockets.is_empty();
+    control.descriptors[..descriptors.len()].copy_from_slice(descriptors);
+    let (control_at, control_length) = if descriptors.is_empty() {
+        (ptr::null_mut(), 0)
+    } else {
+        ((&raw mut control).cast(), mem::size_of::<Control>())
+    };
     let message = MessageHead {
         name: ptr::null_mut(),
         name_length: 0,
         parts: &raw mut part,
         part_count: 1,
-        control: if with_sockets {
-            (&raw mut control).cast()
-        } else {
-            ptr::null_mut()
-        },
-        control_length: if with_sockets {
-            mem::size_of::<Control>()
-        } else {
-            0
-        },
+        control: control_at,
+        control_length,
         flags: 0,
     };
-    // SAFETY: `message` points at `part`, `hello` and `control`, which outlive the call; the control
-    // length covers exactly the head and four descriptors, laid out as the kernel expects them.
+    // SAFETY: `message` points at `part`, `bytes` and `control`, which outlive the call; the control
+    // length covers exactly the head and room for four descriptors, laid out as the kernel expects.
     let sent = unsafe { sendmsg(host.as_raw_fd(), &raw const message, MSG_NOSIGNAL) };
-    if sent == 1 {
+    if usize::try_from(sent) == Ok(bytes.len()) {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
 }
 
-fn wait_for_go(host: &mut UnixStream) -> io::Result<Workload> {
+fn wait_for_go(host: &mut UnixStream) -> io::Result<(Purpose, Workload)> {
     let mut events = [PollEvent::readable(host.as_raw_fd())];
     if poll_events(&mut events, GO_LIMIT_MS)? == 0 {
         return Err(io::Error::other("the host did not answer in time"));
     }
     let mut head = [0; 5];
     host.read_exact(&mut head)?;
-    let [b'G', size @ ..] = head else {
-        return Err(io::Error::other("the host sent no word to go"));
+    let (purpose, size) = match head {
+        [b'G', size @ ..] => (Purpose::Run, size),
+        [b'H', size @ ..] => (Purpose::Hold, size),
+        _ => return Err(io::Error::other("the host sent no word to go")),
     };
-    let mut parts = Vec::new();
-    host.take(u64::from(u32::from_le_bytes(size)))
-        .read_to_end(&mut parts)?;
-    Workload::parse(&parts).ok_or_else(|| io::Error::other("the host's order is cut short"))
+    let workload = Workload::read(host, size)?;
+    Ok((purpose, workload))
 }
 
 /// What to start, as the host sent it: parts of one tag byte, a length and that many bytes.
@@ -192,6 +228,8 @@ struct Workload {
     steps: Vec<Step>,
     environment: Vec<(OsString, OsString)>,
     mounts: Vec<Mounted>,
+    /// Where an ordered command starts; the container's own working directory if there is none.
+    directory: Option<OsString>,
 }
 
 /// What must be at a path before anything starts.
@@ -208,6 +246,13 @@ struct Step {
 }
 
 impl Workload {
+    fn read(host: &mut UnixStream, size: [u8; 4]) -> io::Result<Self> {
+        let mut parts = Vec::new();
+        host.take(u64::from(u32::from_le_bytes(size)))
+            .read_to_end(&mut parts)?;
+        Self::parse(&parts).ok_or_else(|| io::Error::other("the host's order is cut short"))
+    }
+
     fn parse(mut bytes: &[u8]) -> Option<Self> {
         let mut workload = Self::default();
         while let Some((tag, rest)) = bytes.split_first() {
@@ -225,6 +270,7 @@ impl Workload {
                     let variable = (text(&part[..equals]), text(&part[equals + 1..]));
                     workload.environment.push(variable);
                 }
+                b'd' => workload.directory = Some(text(part)),
                 b'm' => {
                     let (device, part) = part.split_first_chunk()?;
                     let (inode, path) = part.split_first_chunk()?;
@@ -252,7 +298,7 @@ impl Workload {
 
     /// Runs the steps in turn; one that fails is the end of all.
     fn run(&self, host: &mut UnixStream, signals: &Signals) -> io::Result<End> {
-        let mut end = End::NotStarted(0);
+        let mut end = End::Exited(0);
         for step in &self.steps {
             if !step.where_exists.is_empty() && !Path::new(&step.where_exists).exists() {
                 continue;
@@ -270,17 +316,11 @@ impl Workload {
     }
 
     /// Starts a step as the leader of its own process group, in the foreground of a terminal if
-    /// there is one, with no signal blocked.
+    /// there is one.
     fn spawn(&self, step: &Step) -> io::Result<c_int> {
-        let (program, arguments) = step
-            .command
-            .split_first()
-            .ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(program);
-        command.args(arguments);
+        let mut command = step.command()?;
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        // SAFETY: between fork and exec the closure makes async-signal-safe system calls only, on a
-        // signal set that lives on its own stack.
+        // SAFETY: between fork and exec the closure makes async-signal-safe system calls only.
         unsafe {
             command.pre_exec(|| {
                 setpgid(0, 0);
@@ -289,14 +329,34 @@ impl Workload {
                     tcsetpgrp(0, getpid());
                     signal(SIGTTOU, SIG_DFL);
                 }
+                Ok(())
+            })
+        };
+        let child = command.spawn()?;
+        c_int::try_from(child.id()).map_err(io::Error::other)
+    }
+}
+
+impl Step {
+    /// The command, to be started with no signal blocked.
+    fn command(&self) -> io::Result<Command> {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        // SAFETY: between fork and exec the closure makes async-signal-safe system calls only, on a
+        // signal set that lives on its own stack.
+        unsafe {
+            command.pre_exec(|| {
                 let mut none: SignalSet = mem::zeroed();
                 sigemptyset(&raw mut none);
                 sigprocmask(SIG_SETMASK, &raw const none, ptr::null_mut());
                 Ok(())
             })
         };
-        let child = command.spawn()?;
-        c_int::try_from(child.id()).map_err(io::Error::other)
+        Ok(command)
     }
 }
 
@@ -315,7 +375,8 @@ fn supervise(host: &mut UnixStream, signals: &Signals, child: c_int) -> io::Resu
         if events[0].returned != 0 {
             match signals.next()? {
                 SIGCHLD => {
-                    if let Some(end) = reap(child) {
+                    let mut ended = iter::from_fn(reap);
+                    if let Some((_, end)) = ended.find(|(pid, _)| *pid == child) {
                         return Ok(end);
                     }
                 }
@@ -350,40 +411,220 @@ fn order(host: &mut UnixStream) -> Option<Order> {
     }
 }
 
-/// Collects every child that ended; tells how the workload did once it is among them.
-fn reap(child: c_int) -> Option<End> {
-    let mut end = None;
-    loop {
-        let mut status = 0;
-        // SAFETY: `status` is a valid place for one integer.
-        let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG) };
-        if pid <= 0 {
-            return end;
-        }
-        if pid == child {
-            let signal = status & 0x7f;
-            end = Some(if signal == 0 {
-                End::Exited((status >> 8) & 0xff)
-            } else {
-                End::Signalled(signal)
-            });
-        }
-    }
+/// Collects a child that ended, if there is one.
+fn reap() -> Option<(c_int, End)> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for one integer.
+    let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG) };
+    (pid > 0).then(|| (pid, End::of(status)))
 }
 
-fn report(host: &mut UnixStream, end: End) {
-    let (kind, value) = match end {
-        End::Exited(code) => (b'E', code),
-        End::Signalled(signal) => (b'S', signal),
-        End::NotStarted(errno) => (b'N', errno),
-        End::MountMoved(index) => (b'M', index),
-    };
+fn report(host: &mut UnixStream, kind: u8, value: i32) {
     let mut bytes = [0; 9];
     bytes[0] = kind;
     bytes[1..5].copy_from_slice(&value.to_le_bytes());
     bytes[5..].copy_from_slice(&out_of_memory_kills().to_le_bytes());
     // Nobody is left to tell if this fails, and the container ends either way.
     let _ = host.write_all(&bytes);
+}
+
+/// A container without a workload, in which commands are run as the host orders them.
+struct Hold {
+    /// Of every command, below what it brings itself.
+    environment: Vec<(OsString, OsString)>,
+    running: Vec<Running>,
+}
+
+/// A command that was ordered; it leads a session and a process group of its own.
+struct Running {
+    id: u32,
+    pid: c_int,
+    kills_before: u32,
+}
+
+/// Why an ordered command did not start.
+enum Refusal {
+    Directory(io::Error),
+    Command(io::Error),
+}
+
+impl Hold {
+    fn new(workload: Workload) -> Self {
+        Self {
+            environment: workload.environment,
+            running: Vec::new(),
+        }
+    }
+
+    /// Goes on until somebody asks PID 1 itself to end.
+    fn serve(mut self, host: &mut UnixStream, signals: &Signals) -> io::Result<End> {
+        loop {
+            let mut events = [
+                PollEvent::readable(signals.descriptor.as_raw_fd()),
+                PollEvent::readable(host.as_raw_fd()),
+            ];
+            poll_events(&mut events, -1)?;
+            if events[0].returned != 0 {
+                match signals.next()? {
+                    SIGCHLD => self.tell_ended(host),
+                    number @ (SIGHUP | SIGINT | SIGTERM) => return Ok(End::Signalled(number)),
+                    _ => {}
+                }
+            }
+            if events[1].returned != 0 && self.obey(host).is_none() {
+                // The keeper is gone; the kernel kills whatever still runs.
+                process::exit(128 + SIGKILL);
+            }
+        }
+    }
+
+    /// Does what the host orders next; `None` when its end is closed or it says something unknown.
+    fn obey(&mut self, host: &mut UnixStream) -> Option<()> {
+        let mut head = [0; 9];
+        host.read_exact(&mut head).ok()?;
+        let [kind, i0, i1, i2, i3, size @ ..] = head;
+        let id = u32::from_le_bytes([i0, i1, i2, i3]);
+        let running = self.running.iter().find(|running| running.id == id);
+        match (kind, running) {
+            (b'X', _) => {
+                let order = Workload::read(host, size).ok()?;
+                self.begin(host, id, &order);
+            }
+            // A signal's number stands where other orders have their size.
+            (b'S', Some(running)) => signal_group(running.pid, c_int::from(size[0])),
+            (b'K', Some(running)) => kill_tree(running.pid),
+            (b'A', _) => signal_all(SIGKILL),
+            // It has ended in the meantime.
+            (b'S' | b'K', None) => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn begin(&mut self, host: &mut UnixStream, id: u32, order: &Workload) {
+        let kills_before = out_of_memory_kills();
+        match self.spawn(order) {
+            Ok((pid, pipes)) => {
+                self.running.push(Running {
+                    id,
+                    pid,
+                    kills_before,
+                });
+                let ends = pipes.each_ref().map(AsRawFd::as_raw_fd);
+                tell(host, (b'P', 0), id, 0, &ends);
+            }
+            Err(Refusal::Directory(error)) => {
+                let errno = error.raw_os_error().unwrap_or_default();
+                tell(host, (b'D', errno), id, 0, &[]);
+            }
+            Err(Refusal::Command(error)) => {
+                let errno = error.raw_os_error().unwrap_or_default();
+                tell(host, (b'N', errno), id, 0, &[]);
+            }
+        }
+    }
+
+    /// Starts a command with three pipes that are made here, so that they belong to the container's
+    /// user; the host's ends are returned.
+    fn spawn(&self, order: &Workload) -> Result<(c_int, [OwnedFd; 3]), Refusal> {
+        let step = order
+            .steps
+            .first()
+            .ok_or_else(|| Refusal::Command(io::ErrorKind::InvalidInput.into()))?;
+        let mut command = step.command().map_err(Refusal::Command)?;
+        for (name, value) in self.environment.iter().chain(&order.environment) {
+            command.env(name, value);
+        }
+        if let Some(directory) = &order.directory {
+            // Looked at first, because a directory and a program that are missing are told alike.
+            let found = fs::metadata(directory).map_err(Refusal::Directory)?;
+            if !found.is_dir() {
+                return Err(Refusal::Directory(io::Error::from_raw_os_error(ENOTDIR)));
+            }
+            command.current_dir(directory);
+        }
+        // SAFETY: setsid takes nothing and is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                setsid();
+                Ok(())
+            })
+        };
+        let pipe = || io::pipe().map_err(Refusal::Command);
+        let ((stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr)) =
+            (pipe()?, pipe()?, pipe()?);
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let child = command.spawn().map_err(Refusal::Command)?;
+        let pid = c_int::try_from(child.id())
+            .map_err(|error| Refusal::Command(io::Error::other(error)))?;
+        Ok((
+            pid,
+            [to_stdin.into(), from_stdout.into(), from_stderr.into()],
+        ))
+    }
+
+    /// Tells of every command that ended; what else ended was left behind by one, and is only reaped.
+    fn tell_ended(&mut self, host: &mut UnixStream) {
+        for (pid, end) in iter::from_fn(reap) {
+            let Some(at) = self.running.iter().position(|running| running.pid == pid) else {
+                continue;
+            };
+            let ended = self.running.swap_remove(at);
+            let kills = out_of_memory_kills().saturating_sub(ended.kills_before);
+            tell(host, end.letter(), ended.id, kills, &[]);
+        }
+    }
+}
+
+/// Tells the host about one of its commands.
+fn tell(host: &UnixStream, (kind, value): (u8, i32), id: u32, kills: u32, pipes: &[RawFd]) {
+    let mut bytes = [0; 13];
+    bytes[0] = kind;
+    bytes[1..5].copy_from_slice(&id.to_le_bytes());
+    bytes[5..9].copy_from_slice(&value.to_le_bytes());
+    bytes[9..].copy_from_slice(&kills.to_le_bytes());
+    // A host that cannot be told is gone, which the next look at the connection shows.
+    let _ = send(host, &mut bytes, pipes);
+}
+
+/// Kills a command with its group and all that descends from it. Everything is stopped before
+/// anything is killed: what loses its parent on the way becomes a child of PID 1 and is found no more.
+fn kill_tree(root: c_int) {
+    let mut tree = vec![root];
+    signal_one(root, SIGSTOP);
+    for _ in 0..TREE_ROUNDS {
+        let fresh: Vec<_> = parents()
+            .into_iter()
+            .filter(|(pid, parent)| tree.contains(parent) && !tree.contains(pid))
+            .map(|(pid, _)| pid)
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        fresh.iter().for_each(|pid| signal_one(*pid, SIGSTOP));
+        tree.extend(fresh);
+    }
+    signal_group(root, SIGKILL);
+    tree.into_iter().for_each(|pid| signal_one(pid, SIGKILL));
+}
+
+/// Every process of the container with its parent.
+fn parents() -> Vec<(c_int, c_int)> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read(entry.path().join("stat")).ok()?;
+            // The program's name stands in parentheses and may hold anything.
+            let behind = stat.iter().rposition(|byte| *byte == b')')?;
+            let rest = String::from_utf8_lossy(&stat[behind + 1..]).into_owned();
+            let parent = rest.split_whitespace().nth(1)?.parse().ok()?;
+            Some((pid, parent))
+        })
+        .collect()
 }
 
 /// How often the kernel killed something here for want of memory, where the cgroup is visible.
@@ -407,6 +648,11 @@ fn out_of_memory_kills() -> u32 {
 fn signal_group(child: c_int, number: c_int) {
     // SAFETY: kill takes two integers. The group may be gone already, which is no error here.
     unsafe { kill(-child, number) };
+}
+
+fn signal_one(pid: c_int, number: c_int) {
+    // SAFETY: kill takes two integers. The process may be gone already, which is no error here.
+    unsafe { kill(pid, number) };
 }
 
 fn signal_all(number: c_int) {
@@ -513,13 +759,13 @@ struct ControlHead {
     kind: c_int,
 }
 
-/// A control message head with room for the four sockets right behind it.
+/// A control message head with room for four descriptors right behind it.
 #[repr(C)]
 struct Control {
     length: usize,
     level: c_int,
     kind: c_int,
-    sockets: [c_int; 4],
+    descriptors: [c_int; 4],
 }
 
 /// 1,024 bits, as in libc.
@@ -537,8 +783,13 @@ const SIG_IGN: usize = 1;
 const SFD_CLOEXEC: c_int = 0o2_000_000;
 const POLLIN: i16 = 1;
 const WNOHANG: c_int = 1;
+const ENOTDIR: c_int = 20;
+const SIGHUP: c_int = 1;
+const SIGINT: c_int = 2;
 const SIGKILL: c_int = 9;
+const SIGTERM: c_int = 15;
 const SIGCHLD: c_int = 17;
+const SIGSTOP: c_int = 19;
 const SIGTTOU: c_int = 22;
 
 unsafe extern "C" {
@@ -550,6 +801,7 @@ unsafe extern "C" {
     fn read(descriptor: c_int, buffer: *mut c_void, size: usize) -> c_long;
     fn sendmsg(socket: c_int, message: *const MessageHead, flags: c_int) -> c_long;
     fn setpgid(pid: c_int, group: c_int) -> c_int;
+    fn setsid() -> c_int;
     fn sigemptyset(set: *mut SignalSet) -> c_int;
     fn sigfillset(set: *mut SignalSet) -> c_int;
     fn signal(number: c_int, action: usize) -> usize;

@@ -123,8 +123,14 @@ impl Door {
 
     async fn take(&self, access: Access) -> Result<(Option<Sockets>, Keeper), Error> {
         let (stream, _) = self.listener.accept().await.map_err(Error::Connection)?;
-        let (hello, descriptors) = receive(&stream).await?;
-        if hello != HELLO {
+        let mut hello = [0];
+        let (size, descriptors) = receive(&stream, &mut hello)
+            .await
+            .map_err(Error::Connection)?;
+        if size == 0 {
+            return Err(Error::Connection(io::ErrorKind::UnexpectedEof.into()));
+        }
+        if hello != [HELLO] {
             return Err(Error::Foreign {
                 what: "another version's greeting",
             });
@@ -167,22 +173,21 @@ impl Sockets {
     }
 }
 
-/// One byte and the descriptors that came with it.
-async fn receive(stream: &UnixStream) -> Result<(u8, Vec<OwnedFd>), Error> {
+/// Some bytes and the descriptors that came with the first of them; no bytes at all is the end.
+pub(crate) async fn receive(
+    stream: &UnixStream,
+    bytes: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>)> {
     stream
         .async_io(Interest::READABLE, || {
-            let mut byte = [0];
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let message = rustix::net::recvmsg(
                 stream,
-                &mut [io::IoSliceMut::new(&mut byte)],
+                &mut [io::IoSliceMut::new(bytes)],
                 &mut control,
                 RecvFlags::CMSG_CLOEXEC,
             )?;
-            if message.bytes == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
             let descriptors = control
                 .drain()
                 .filter_map(|part| match part {
@@ -191,10 +196,9 @@ async fn receive(stream: &UnixStream) -> Result<(u8, Vec<OwnedFd>), Error> {
                 })
                 .flatten()
                 .collect();
-            Ok((byte[0], descriptors))
+            Ok((message.bytes, descriptors))
         })
         .await
-        .map_err(Error::Connection)
 }
 
 const SOCKET: &str = "s";
@@ -203,7 +207,7 @@ const SOCKET: &str = "s";
 const SOCKET_PATH_MAX: usize = 107;
 
 /// The greeting of the `cordon-init` that belongs to this crate.
-const HELLO: u8 = 1;
+const HELLO: u8 = 2;
 
 const WRONG_SOCKETS: Error = Error::Foreign {
     what: "not the four sockets of the door",

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use crate::Report;
+
 /// A door that did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -34,6 +36,12 @@ pub enum Error {
     /// The command and its environment are too large to be sent.
     #[error("the command and its environment are larger than 4 GiB")]
     TooLarge,
+    /// The container ended instead of being held.
+    #[error("the container ended before it could be held")]
+    NotHeld {
+        /// What PID 1 said, if it said something.
+        report: Option<Report>,
+    },
     /// The connection to the container broke.
     #[error("the connection to the container broke")]
     Connection(#[source] io::Error),

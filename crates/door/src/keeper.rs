@@ -16,7 +16,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use crate::Error;
+use crate::{Error, Holder};
 
 /// Holds the container. When it is dropped, however that comes about, the container ends.
 #[derive(Debug)]
@@ -99,32 +99,29 @@ impl Keeper {
     ///
     /// When the container is gone already.
     pub async fn go(&self, go: Go<'_>) -> Result<(), Error> {
-        let mut parts = Vec::new();
-        for mounted in go.mounts {
-            let numbers = [mounted.device.to_le_bytes(), mounted.inode.to_le_bytes()];
-            part(
-                &mut parts,
-                b'm',
-                &[&numbers.concat(), mounted.path.as_bytes()],
-            )?;
-        }
-        for step in go.before {
-            part(&mut parts, b's', &[step.where_exists.as_bytes()])?;
-            for argument in &step.command {
-                part(&mut parts, b'a', &[argument.as_bytes()])?;
+        self.order(&go.message(b'G')?).await
+    }
+
+    /// Keeps the container with no workload, once what is `before` has been run; from then on it runs
+    /// what it is ordered to, over the variables of `environment`. There is no command in such a `go`.
+    ///
+    /// # Errors
+    ///
+    /// When the container is gone already, or ends instead because a mount was moved or what is
+    /// `before` failed.
+    pub async fn hold(self, go: Go<'_>) -> Result<Holder, Error> {
+        self.order(&go.message(b'H')?).await?;
+        match self.next().await {
+            Some((HOLDING, ..)) => {}
+            said => {
+                let report = said.and_then(|(kind, value, kills)| report(kind, value, kills));
+                return Err(Error::NotHeld { report });
             }
         }
-        part(&mut parts, b's', &[])?;
-        for argument in go.command {
-            part(&mut parts, b'a', &[argument.as_bytes()])?;
-        }
-        for (name, value) in go.environment {
-            part(&mut parts, b'e', &[name.as_bytes(), b"=", value.as_bytes()])?;
-        }
-        let mut message = vec![b'G'];
-        message.extend(size(parts.len())?);
-        message.extend(parts);
-        self.order(&message).await
+        Ok(Holder::new(
+            self.orders.into_inner(),
+            self.reports.into_inner(),
+        ))
     }
 
     /// Sends a signal to the workload's process group.
@@ -147,35 +144,66 @@ impl Keeper {
 
     /// Waits for PID 1's report; `None` when it went without one, because somebody killed it.
     pub async fn ended(&self) -> Option<Report> {
-        let mut bytes = [0; 9];
-        self.reports
-            .lock()
-            .await
-            .read_exact(&mut bytes)
-            .await
-            .ok()?;
-        let (kind, numbers) = bytes.split_first()?;
-        let (value, kills) = numbers.split_at_checked(4)?;
-        let value = i32::from_le_bytes(value.try_into().ok()?);
-        let ended = match kind {
-            b'E' => Ended::Status(ExitStatus::from_raw(value << 8)),
-            b'S' => Ended::Status(ExitStatus::from_raw(value)),
-            b'N' => Ended::NotStarted { errno: value },
-            b'M' => Ended::MountMoved {
-                index: usize::try_from(value).ok()?,
-            },
-            _ => return None,
-        };
-        Some(Report {
-            ended,
-            out_of_memory_kills: u32::from_le_bytes(kills.try_into().ok()?),
-        })
+        let (kind, value, kills) = self.next().await?;
+        report(kind, value, kills)
+    }
+
+    async fn next(&self) -> Option<(u8, i32, u32)> {
+        let mut reports = self.reports.lock().await;
+        let kind = reports.read_u8().await.ok()?;
+        let value = reports.read_i32_le().await.ok()?;
+        Some((kind, value, reports.read_u32_le().await.ok()?))
     }
 
     async fn order(&self, bytes: &[u8]) -> Result<(), Error> {
         let mut orders = self.orders.lock().await;
         orders.write_all(bytes).await.map_err(Error::Connection)
     }
+}
+
+impl Go<'_> {
+    fn message(&self, kind: u8) -> Result<Vec<u8>, Error> {
+        let mut parts = Vec::new();
+        for mounted in self.mounts {
+            let numbers = [mounted.device.to_le_bytes(), mounted.inode.to_le_bytes()];
+            part(
+                &mut parts,
+                b'm',
+                &[&numbers.concat(), mounted.path.as_bytes()],
+            )?;
+        }
+        for step in self.before {
+            part(&mut parts, b's', &[step.where_exists.as_bytes()])?;
+            for argument in &step.command {
+                part(&mut parts, b'a', &[argument.as_bytes()])?;
+            }
+        }
+        if !self.command.is_empty() {
+            command(&mut parts, self.command)?;
+        }
+        variables(&mut parts, self.environment)?;
+        let mut message = vec![kind];
+        message.extend(size(parts.len())?);
+        message.extend(parts);
+        Ok(message)
+    }
+}
+
+/// What one of PID 1's reports means; `None` when it means nothing.
+pub(crate) fn report(kind: u8, value: i32, out_of_memory_kills: u32) -> Option<Report> {
+    let ended = match kind {
+        b'E' => Ended::Status(ExitStatus::from_raw(value << 8)),
+        b'S' => Ended::Status(ExitStatus::from_raw(value)),
+        b'N' => Ended::NotStarted { errno: value },
+        b'M' => Ended::MountMoved {
+            index: usize::try_from(value).ok()?,
+        },
+        _ => return None,
+    };
+    Some(Report {
+        ended,
+        out_of_memory_kills,
+    })
 }
 
 impl fmt::Debug for Go<'_> {
@@ -188,8 +216,28 @@ impl fmt::Debug for Go<'_> {
     }
 }
 
-/// Appends one part of the order to go: its tag, its length, its bytes.
-fn part(parts: &mut Vec<u8>, tag: u8, pieces: &[&[u8]]) -> Result<(), Error> {
+/// Appends a command that is always run.
+pub(crate) fn command(parts: &mut Vec<u8>, command: &[OsString]) -> Result<(), Error> {
+    part(parts, b's', &[])?;
+    for argument in command {
+        part(parts, b'a', &[argument.as_bytes()])?;
+    }
+    Ok(())
+}
+
+/// Appends an environment.
+pub(crate) fn variables(
+    parts: &mut Vec<u8>,
+    environment: &[(String, String)],
+) -> Result<(), Error> {
+    for (name, value) in environment {
+        part(parts, b'e', &[name.as_bytes(), b"=", value.as_bytes()])?;
+    }
+    Ok(())
+}
+
+/// Appends one part of an order: its tag, its length, its bytes.
+pub(crate) fn part(parts: &mut Vec<u8>, tag: u8, pieces: &[&[u8]]) -> Result<(), Error> {
     parts.push(tag);
     parts.extend(size(pieces.iter().map(|piece| piece.len()).sum())?);
     for piece in pieces {
@@ -198,9 +246,12 @@ fn part(parts: &mut Vec<u8>, tag: u8, pieces: &[&[u8]]) -> Result<(), Error> {
     Ok(())
 }
 
-fn size(length: usize) -> Result<[u8; 4], Error> {
+pub(crate) fn size(length: usize) -> Result<[u8; 4], Error> {
     match u32::try_from(length) {
         Ok(length) => Ok(length.to_le_bytes()),
         Err(_) => Err(Error::TooLarge),
     }
 }
+
+/// PID 1 holds the container.
+const HOLDING: u8 = b'H';

@@ -33,10 +33,12 @@
 
 mod door;
 mod error;
+mod holder;
 mod install;
 mod keeper;
 
 pub use door::{ADDRESS, Access, Door, Sockets};
 pub use error::Error;
+pub use holder::{Begun, Ending, Exec, ExecId, Holder, Running};
 pub use install::install;
 pub use keeper::{Before, Ended, Go, Keeper, Mounted, Report};

@@ -2,9 +2,12 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "these tests drive the real program, and stop where it does not do as it should"
 )]
+
+mod hold;
 
 use std::{
     ffi::OsString,
@@ -43,6 +46,7 @@ impl Contained {
                 "--pid",
                 "--fork",
                 "--kill-child",
+                "--mount-proc",
                 "--net",
                 "sh",
                 "-c",
@@ -284,7 +288,7 @@ async fn nothing_that_is_not_the_door_is_taken() {
     let socket = door.directory().join("s");
     let stranger = std::thread::spawn(move || {
         let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
-        std::io::Write::write_all(&mut stream, &[1]).unwrap();
+        std::io::Write::write_all(&mut stream, &[2]).unwrap();
         stream
     });
     let taken = door.handover(Access::Open, Duration::from_secs(5)).await;

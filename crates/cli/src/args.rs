@@ -9,7 +9,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use crate::printer::Verbosity;
 
 pub(crate) use agent::AgentRun;
-pub(crate) use container::{Container, MountArg, Variable};
+pub(crate) use container::Container;
 pub(crate) use run::Run;
 
 /// Runs commands and coding agents in a container that has no network but one audited door.

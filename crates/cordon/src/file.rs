@@ -7,10 +7,10 @@
 mod error;
 mod host;
 mod notice;
-mod open;
+pub(crate) mod open;
 mod pool;
 mod resolve;
-mod schema;
+pub(crate) mod schema;
 mod value;
 
 use std::{
@@ -27,6 +27,7 @@ use value::Value;
 
 use crate::ResourceLimits;
 
+pub(crate) use error::Mistake;
 pub use error::{FileError, FileErrorKind};
 pub use host::HostEnv;
 pub use notice::FileNotice;
@@ -187,12 +188,12 @@ struct NetworkKeys {
 }
 
 /// The directory that paths in a file of that name are relative to.
-fn directory(name: &str) -> &Path {
+pub(crate) fn directory(name: &str) -> &Path {
     Path::new(name).parent().unwrap_or_else(|| Path::new(""))
 }
 
 /// People write a few kilobytes; whatever is larger is another file.
-const MAX_SIZE: u64 = 1 << 20;
+pub(crate) const MAX_SIZE: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -76,7 +76,7 @@ pub use directories::Directories;
 pub use error::SandboxError;
 pub use file::{FileError, FileErrorKind, FileNotice, HostEnv, PreparedEnv, Resolved, SandboxFile};
 pub use limits::{Cpus, InvalidLimit, Memory, Pids, ResourceLimits};
-pub use mount::{Mount, MountError};
+pub use mount::{InvalidMount, Mount, MountError};
 pub use notice::{Level, Notice};
 pub use sandbox::Sandbox;
 pub use streams::{Input, OnOutput, Output, Stream, Streams};

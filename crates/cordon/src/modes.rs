@@ -3,10 +3,12 @@
 //! A mode is chosen by the configuration and by nothing else. There is no falling back from one to
 //! another: what cannot be had is an error.
 
+mod file;
 mod output;
 
 use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
+pub use file::AgentsFile;
 pub(crate) use output::{Cut, collect};
 pub use output::{OUTPUT_LIMIT, strip_ansi};
 

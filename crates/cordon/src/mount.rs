@@ -4,6 +4,7 @@ use std::{
     fs, io,
     os::unix::fs::FileTypeExt,
     path::{Component, Path, PathBuf},
+    str::FromStr,
 };
 
 /// A host path inside the container.
@@ -16,6 +17,13 @@ pub struct Mount {
     /// It cannot be written through this mount.
     pub read_only: bool,
 }
+
+/// Something else than `SRC:DST[:ro|:rw]`.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "`{0}` is not a mount, which is written HOST-PATH:CONTAINER-PATH, with :ro behind it if it is not to be written"
+)]
+pub struct InvalidMount(String);
 
 /// A mount that is refused.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +133,27 @@ impl Mount {
             container_path,
             read_only: self.read_only,
         })
+    }
+}
+
+impl FromStr for Mount {
+    type Err = InvalidMount;
+
+    /// Reads `SRC:DST[:ro|:rw]`; the last colons count, so that a host path may hold some.
+    fn from_str(text: &str) -> Result<Self, InvalidMount> {
+        let (rest, read_only) = match text.rsplit_once(':') {
+            Some((rest, "ro")) => (rest, true),
+            Some((rest, "rw")) => (rest, false),
+            _ => (text, false),
+        };
+        match rest.rsplit_once(':') {
+            Some((source, target)) if !source.is_empty() && target.starts_with('/') => Ok(Self {
+                host_path: source.into(),
+                container_path: target.into(),
+                read_only,
+            }),
+            _ => Err(InvalidMount(text.to_owned())),
+        }
     }
 }
 

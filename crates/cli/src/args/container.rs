@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
-use cordon::{Cpus, EngineChoice, Memory, Pids, Topology};
+use cordon::{Cpus, EngineChoice, Memory, Mount, Pids, Topology};
 
 /// What every run in a container can be told.
 #[derive(Debug, clap::Args)]
@@ -70,7 +70,7 @@ pub(crate) struct Container {
 
     /// Show a host path in the container, writable unless `:ro` [default: .:/workspace]
     #[arg(long, short, value_name = "SRC:DST[:ro]", help_heading = "Container")]
-    pub(crate) mount: Vec<MountArg>,
+    pub(crate) mount: Vec<Mount>,
 
     /// Set a variable for the command
     #[arg(long, short, value_name = "NAME=VALUE", help_heading = "Container")]
@@ -103,36 +103,6 @@ pub(crate) struct Container {
     /// Give up when the container has not come up after so many seconds
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(crate) start_limit: Option<u64>,
-}
-
-/// `SRC:DST[:ro|:rw]`.
-#[derive(Clone, Debug)]
-pub(crate) struct MountArg {
-    pub(crate) source: PathBuf,
-    pub(crate) target: String,
-    pub(crate) read_only: bool,
-}
-
-impl FromStr for MountArg {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (rest, read_only) = match text.rsplit_once(':') {
-            Some((rest, "ro")) => (rest, true),
-            Some((rest, "rw")) => (rest, false),
-            _ => (text, false),
-        };
-        match rest.rsplit_once(':') {
-            Some((source, target)) if !source.is_empty() && target.starts_with('/') => Ok(Self {
-                source: source.into(),
-                target: target.into(),
-                read_only,
-            }),
-            _ => Err(
-                "a mount is written HOST-PATH:CONTAINER-PATH, with :ro behind it if it is not to be written",
-            ),
-        }
-    }
 }
 
 /// `NAME=VALUE`. The value is never shown.

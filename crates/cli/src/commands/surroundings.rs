@@ -15,7 +15,7 @@ use cordon::{
 };
 
 use crate::{
-    args::{Container, MountArg},
+    args::Container,
     commands::{
         interrupts::Interrupts,
         tend::{Tend, Watched},
@@ -100,11 +100,11 @@ pub(crate) fn recipe(args: &Container) -> anyhow::Result<Option<Recipe>> {
 
 /// The mounts that were asked for, and the current directory at `/workspace` unless something else is
 /// to be there.
-pub(crate) fn mounts(asked: &[MountArg]) -> anyhow::Result<Vec<Mount>> {
+pub(crate) fn mounts(asked: &[Mount]) -> anyhow::Result<Vec<Mount>> {
     let mut mounts = Vec::new();
     if !asked
         .iter()
-        .any(|mount| mount.target.trim_end_matches('/') == WORKSPACE)
+        .any(|mount| mount.container_path.trim_end_matches('/') == WORKSPACE)
     {
         let here = env::current_dir().context("cannot tell the current directory")?;
         let home = env::var_os("HOME").map(PathBuf::from);
@@ -121,11 +121,7 @@ pub(crate) fn mounts(asked: &[MountArg]) -> anyhow::Result<Vec<Mount>> {
         }
         mounts.push(Mount::read_write(here, WORKSPACE));
     }
-    mounts.extend(asked.iter().map(|mount| Mount {
-        host_path: mount.source.clone(),
-        container_path: mount.target.clone(),
-        read_only: mount.read_only,
-    }));
+    mounts.extend_from_slice(asked);
     Ok(mounts)
 }
 

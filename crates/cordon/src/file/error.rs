@@ -10,7 +10,7 @@ use cordon_policy::InvalidPattern;
 use cordon_secrets::SecretsError;
 use cordon_yaml::{ErrorKind, Position};
 
-use crate::InvalidLimit;
+use crate::{AllowlistError, InvalidLimit, InvalidMount, modes::UnknownWord};
 
 /// A configuration file that cannot be used: `.cordon/sandbox.yaml:3:5: unknown key `scope` in …`.
 #[derive(Debug)]
@@ -45,12 +45,8 @@ impl FileError {
         self.kind.hint()
     }
 
-    pub(super) fn unreadable(path: &Path, source: io::Error) -> Self {
-        Self {
-            file: path.display().to_string(),
-            at: None,
-            kind: Box::new(FileErrorKind::Unreadable { source }),
-        }
+    pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
+        FileErrorKind::Unreadable { source }.of(path)
     }
 }
 
@@ -230,11 +226,81 @@ pub enum FileErrorKind {
     /// The secrets cannot be masked.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
+    /// A word that is none of those expected.
+    #[error("{place}: {reason}")]
+    Word {
+        /// Where.
+        place: String,
+        /// What was written, and what could have been.
+        reason: UnknownWord,
+    },
+    /// A mount that is not written like one.
+    #[error("{place}: {reason}")]
+    Mount {
+        /// Where.
+        place: String,
+        /// What is wrong with it.
+        reason: InvalidMount,
+    },
+    /// Two keys that exclude each other.
+    #[error("{place} has both `{one}` and `{other}`")]
+    Both {
+        /// Where.
+        place: String,
+        /// The one.
+        one: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// An allowlist that is named cannot be read.
+    #[error("{place}: cannot read the allowlist {}", path.display())]
+    AllowlistUnreadable {
+        /// Where it is named.
+        place: String,
+        /// The allowlist.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An allowlist that is named cannot be used.
+    #[error("{place}: {}", reason.in_file(path.display()))]
+    Allowlist {
+        /// Where it is named.
+        place: String,
+        /// The allowlist.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: AllowlistError,
+    },
+    /// A file that says what an agent may do lies where that agent can write.
+    #[error("{place} can be changed by the agent itself: {} lies in its workspace", path.display())]
+    WithinReach {
+        /// What names the file, or whose workspace it lies in.
+        place: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file decides what runs on this machine, and belongs to somebody else or can be written by
+    /// anybody.
+    #[error("other users can change it")]
+    Shared {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl FileErrorKind {
     pub(super) fn at(self, at: Position, file: &str) -> FileError {
         Mistake { at, kind: self }.in_file(file)
+    }
+
+    /// The error of a file as a whole.
+    pub(crate) fn of(self, path: &Path) -> FileError {
+        FileError {
+            file: path.display().to_string(),
+            at: None,
+            kind: Box::new(self),
+        }
     }
 
     fn hint(&self) -> Option<String> {
@@ -253,7 +319,7 @@ impl FileErrorKind {
             Self::Scope { reason, .. } => scope_hint(*reason).to_owned(),
             Self::Nowhere { .. } => "add `headers: [Authorization]`, or one of `query`, `path` and `body`".into(),
             Self::NoNamePlace => "write it where the secret's name belongs: [pass, show, \"cordon/{name}\"]".into(),
-            Self::Untrusted { path } => format!(
+            Self::Untrusted { path } | Self::Shared { path } => format!(
                 "make it yours alone: `sudo chown {} {path} && chmod o-w {path}`",
                 rustix::process::geteuid().as_raw(),
                 path = quoted(path)
@@ -269,8 +335,16 @@ impl FileErrorKind {
             }
             Self::Command { source, .. } => return source.hint(),
             Self::Unmasked { .. } => "remove the entry, or mask it as well".into(),
+            Self::Word { reason, .. } => format!("write one of {}", reason.known),
+            Self::Both { one, .. } => format!("remove `{one}`, or the other"),
+            Self::AllowlistUnreadable { .. } => "paths are relative to the file that they stand in".into(),
+            Self::Allowlist { reason, .. } => reason.hint(),
+            Self::WithinReach { .. } => {
+                "move it out of the workspace, or into its `.cordon`, which an agent cannot write".into()
+            }
             Self::Unreadable { .. }
             | Self::Limit { .. }
+            | Self::Mount { .. }
             | Self::NotText { .. }
             | Self::NoHome { .. }
             | Self::CommandOutput { .. }
@@ -282,13 +356,13 @@ impl FileErrorKind {
 
 /// A mistake in a file whose name is known further up.
 #[derive(Debug)]
-pub(super) struct Mistake {
-    pub(super) at: Position,
-    pub(super) kind: FileErrorKind,
+pub(crate) struct Mistake {
+    pub(crate) at: Position,
+    pub(crate) kind: FileErrorKind,
 }
 
 impl Mistake {
-    pub(super) fn in_file(self, file: &str) -> FileError {
+    pub(crate) fn in_file(self, file: &str) -> FileError {
         FileError {
             file: file.to_owned(),
             at: Some(self.at),

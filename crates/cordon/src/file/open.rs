@@ -12,13 +12,13 @@ use std::{
 use rustix::{fs::OFlags, process::geteuid};
 
 /// An open regular file.
-pub(super) struct Regular {
+pub(crate) struct Regular {
     file: File,
     metadata: Metadata,
 }
 
 /// Opens a regular file. A pipe or device is refused at once, and not waited for.
-pub(super) fn regular(path: &Path) -> io::Result<Regular> {
+pub(crate) fn regular(path: &Path) -> io::Result<Regular> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new()
         .read(true)
@@ -33,7 +33,7 @@ pub(super) fn regular(path: &Path) -> io::Result<Regular> {
 
 impl Regular {
     /// The whole text, of at most so many bytes.
-    pub(super) fn text(self, limit: u64) -> io::Result<(String, Metadata)> {
+    pub(crate) fn text(self, limit: u64) -> io::Result<(String, Metadata)> {
         let mut text = String::new();
         let size = self.file.take(limit + 1).read_to_string(&mut text)?;
         if size as u64 > limit {
@@ -43,19 +43,19 @@ impl Regular {
     }
 
     /// The permission bits.
-    pub(super) fn mode(&self) -> u32 {
+    pub(crate) fn mode(&self) -> u32 {
         self.metadata.mode() & 0o7777
     }
 
     /// The user whom the file belongs to.
-    pub(super) fn owner(&self) -> u32 {
+    pub(crate) fn owner(&self) -> u32 {
         self.metadata.uid()
     }
 }
 
 /// Whether somebody who is neither this user nor root can change the file. The group can be trusted: on most systems
 /// it is the user's own.
-pub(super) fn is_writable_by_others(metadata: &Metadata) -> bool {
+pub(crate) fn is_writable_by_others(metadata: &Metadata) -> bool {
     let owner = metadata.uid();
     let is_foreign = owner != 0 && owner != geteuid().as_raw();
     is_foreign || metadata.mode() & 0o002 != 0

@@ -202,7 +202,7 @@ fn network(node: Node, place: &str) -> Result<NetworkKeys, Mistake> {
     Ok(network)
 }
 
-fn limits(node: Node, place: &str) -> Result<ResourceLimits, Mistake> {
+pub(crate) fn limits(node: Node, place: &str) -> Result<ResourceLimits, Mistake> {
     let mut limits = ResourceLimits::default();
     for (key, node) in node.map(place, A_MAP)? {
         let inner = format!("{place}.{}", key.name);
@@ -225,7 +225,7 @@ fn limit<T: FromStr<Err = InvalidLimit>>(node: Node, place: &str) -> Result<T, M
     })
 }
 
-fn seconds(node: Node, place: &str) -> Result<Duration, Error> {
+pub(crate) fn seconds(node: Node, place: &str) -> Result<Duration, Error> {
     let at = node.at;
     let number = node.integer(place)?;
     match u64::try_from(number) {
@@ -285,7 +285,7 @@ fn argument(node: Node, place: &str) -> Result<String, Mistake> {
     })
 }
 
-fn path(node: Node, place: &str) -> Result<PathBuf, Mistake> {
+pub(crate) fn path(node: Node, place: &str) -> Result<PathBuf, Mistake> {
     let path = checked(node, place, "a path", |text| {
         !text.is_empty() && !text.contains('\0')
     })?;
@@ -333,7 +333,7 @@ fn content_type(node: Node, place: &str) -> Result<String, Mistake> {
     })
 }
 
-fn checked(
+pub(crate) fn checked(
     node: Node,
     place: &str,
     expected: &'static str,
@@ -363,7 +363,7 @@ fn filled<T>(
     Ok(items)
 }
 
-fn variable_name(name: String, place: &str, at: Position) -> Result<String, Mistake> {
+pub(crate) fn variable_name(name: String, place: &str, at: Position) -> Result<String, Mistake> {
     if is_variable(&name) {
         return Ok(name);
     }
@@ -380,13 +380,13 @@ fn required<T>(
     found.ok_or_else(|| ErrorKind::missing(place, key).at(at).into())
 }
 
-fn mistake(at: Position, kind: FileErrorKind) -> Mistake {
+pub(crate) fn mistake(at: Position, kind: FileErrorKind) -> Mistake {
     Mistake { at, kind }
 }
 
 const WHOLE: &str = "the configuration";
 
-const A_MAP: &str = "a map";
+pub(crate) const A_MAP: &str = "a map";
 
 pub(super) const KEYS: &[&str] = &[
     "env",

@@ -8,9 +8,18 @@ use crate::{FileError, InvalidContextId, InvalidLimit, MountError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The container engine is missing or refuses.
+    /// There is no container engine that could be asked: none is installed, or none answers.
     #[error(transparent)]
-    Engine(#[from] cordon_engine::Error),
+    EngineNotAvailable(cordon_engine::Error),
+    /// The container engine refuses.
+    #[error(transparent)]
+    Engine(cordon_engine::Error),
+    /// What a container reaches is not what its policy says, as it is seen from inside.
+    #[error("what the container reaches is not what its policy says: {found}")]
+    EgressNotConfigured {
+        /// What was found.
+        found: String,
+    },
     /// The container did not come up to the point where its command could start.
     #[error("the container did not start{}", said(engine))]
     Door {
@@ -155,7 +164,10 @@ impl SandboxError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Engine(error) => error.hint(),
+            Self::EngineNotAvailable(error) | Self::Engine(error) => error.hint(),
+            Self::EgressNotConfigured { .. } => Some(
+                "see that the allowlist names what is needed and nothing else, and what `cordon doctor` says of this machine".into(),
+            ),
             Self::Image(error) => error.hint(),
             Self::File(error) => error.hint(),
             Self::Allowlist(error) => Some(error.hint()),
@@ -198,6 +210,27 @@ impl SandboxError {
             | Self::Variable { .. }
             | Self::Runtime(_)
             | Self::Randomness => None,
+        }
+    }
+}
+
+impl From<cordon_engine::Error> for SandboxError {
+    fn from(error: cordon_engine::Error) -> Self {
+        use cordon_engine::Error;
+        match error {
+            Error::NoEngine | Error::Missing { .. } | Error::NotAnswering { .. } => {
+                Self::EngineNotAvailable(error)
+            }
+            Error::Spawn { .. }
+            | Error::Rejected { .. }
+            | Error::NoSuchImage { .. }
+            | Error::PullFailed { .. }
+            | Error::NetworkTaken { .. }
+            | Error::TimedOut { .. }
+            | Error::Unreadable { .. }
+            | Error::Lost { .. }
+            | Error::MountPath { .. }
+            | Error::Variable { .. } => Self::Engine(error),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 fn main() {
-    println!("cargo::rerun-if-changed=init/main.rs");
+    println!("cargo::rerun-if-changed=init");
     println!("cargo::rerun-if-changed=build.rs");
 
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

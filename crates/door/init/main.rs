@@ -12,6 +12,7 @@
 //!
 //! ```text
 //! cordon-init DOOR open|shut
+//! cordon-init look NAME DIRECTORY
 //! ```
 //!
 //! The command and its environment come over the connection, so that neither stands in an argument
@@ -21,6 +22,8 @@
     clippy::disallowed_methods,
     reason = "this is the one process that a container starts with"
 )]
+
+mod look;
 
 use std::{
     env,
@@ -69,8 +72,12 @@ fn main() {
 }
 
 fn run(arguments: Vec<OsString>) -> io::Result<i32> {
-    let [door, mode] = arguments.as_slice() else {
-        return Err(io::Error::other("usage: cordon-init DOOR open|shut"));
+    let (door, mode) = match arguments.as_slice() {
+        [door, mode] => (door, mode),
+        [verb, name, directory] if verb == "look" => {
+            return look::look(name, directory).map(|()| 0);
+        }
+        _ => return Err(io::Error::other("usage: cordon-init DOOR open|shut")),
     };
     refuse_tracing();
     let signals = Signals::block()?;

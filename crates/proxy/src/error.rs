@@ -66,6 +66,12 @@ pub enum Error {
         /// What the TLS library said.
         source: rustls::Error,
     },
+    /// No name server of the outside answers.
+    #[error("no name server answers: {reason}")]
+    NoNameServer {
+        /// What happened.
+        reason: String,
+    },
     /// The URL of the corporate proxy cannot be used.
     #[error("{url:?} is not a proxy URL of the form http://[user:password@]host[:port]")]
     ProxyUrl {

@@ -60,3 +60,4 @@ pub use log::{
 pub use program::{Answers, Document, Order, serve};
 pub use proxy::Proxy;
 pub use settings::{HostRoots, HttpProxy, Settings, Sockets, Upstream, read_ca_bundle};
+pub use upstream::Roots;

@@ -5,6 +5,7 @@
 
 mod dial;
 mod pool;
+mod reach;
 mod resolve;
 mod send;
 mod stream;
@@ -16,6 +17,7 @@ use cordon_policy::{Denial, Grant, Host, Scheme};
 use http::StatusCode;
 
 pub(crate) use pool::Lease;
+pub use reach::Roots;
 pub(crate) use send::{Sent, Upstreams, describe};
 
 /// Where a request goes, and by what right.

@@ -12,7 +12,9 @@ use super::is_within_reach;
 use crate::{
     Allowlist, FileErrorKind, Mount, ResourceLimits,
     file::{self, Mistake, schema::mistake},
-    modes::{AgentSandbox, AppleSettings, Mode, Provider, VibeboxSettings, WorkspaceAccess},
+    modes::{
+        AgentSandbox, AppleNetwork, AppleSettings, Mode, Provider, VibeboxSettings, WorkspaceAccess,
+    },
 };
 
 /// The keys of one agent, or of the defaults; what is not written is `None` or empty.
@@ -44,6 +46,7 @@ pub(super) enum Image {
 #[derive(Clone, Default)]
 pub(super) struct AppleKeys {
     pub(super) program: Option<PathBuf>,
+    pub(super) network: Option<AppleNetwork>,
 }
 
 #[derive(Clone, Default)]
@@ -81,6 +84,7 @@ impl Block {
             commands: self.commands.or_else(|| under.commands.clone()),
             apple: AppleKeys {
                 program: self.apple.program.or_else(|| under.apple.program.clone()),
+                network: self.apple.network.or(under.apple.network),
             },
             vibebox: self.vibebox.over(&under.vibebox),
             bootstrap_on_start: self.bootstrap_on_start.or(under.bootstrap_on_start),
@@ -146,6 +150,7 @@ impl AppleKeys {
         let usual = AppleSettings::default();
         AppleSettings {
             program: self.program.unwrap_or(usual.program),
+            network: self.network.unwrap_or(usual.network),
         }
     }
 }

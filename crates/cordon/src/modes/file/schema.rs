@@ -84,6 +84,7 @@ fn apple(node: Node, place: &str) -> Result<AppleKeys, Mistake> {
         let inner = format!("{place}.{}", key.name);
         match key.name.as_str() {
             "program" => keys.program = Some(path(node, &inner)?),
+            "network" => keys.network = Some(word(node, &inner)?),
             _ => return Err(key.unknown(place, APPLE_KEYS).into()),
         }
     }
@@ -177,6 +178,6 @@ const KEYS: &[&str] = &[
     "bootstrap_on_start",
 ];
 
-const APPLE_KEYS: &[&str] = &["program"];
+const APPLE_KEYS: &[&str] = &["program", "network"];
 
 const VIBEBOX_KEYS: &[&str] = &["enabled", "program", "provider", "project_root", "timeout"];

@@ -136,6 +136,29 @@ pub enum SandboxError {
         /// Its name.
         container: String,
     },
+    /// The container of a session ended before a command in it did.
+    #[error("the session's container ended before the command did")]
+    SessionLost,
+    /// A command in a session could not be started.
+    #[error("cannot start `{program}` in the container")]
+    CommandNotStarted {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A command is to start in a directory that is not in its workspace.
+    #[error("{} is no directory in the workspace", path.display())]
+    Cwd {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The pipe to a command cannot be used.
+    #[error("cannot use the pipes of the command")]
+    Pipe {
+        /// Why not.
+        source: io::Error,
+    },
     /// There is nothing to run.
     #[error("no command to run")]
     NoCommand,
@@ -191,6 +214,8 @@ impl SandboxError {
                 "see whether the machine is overloaded, and whether cordon-proxy is of the same version".into(),
             ),
             Self::LeftBehind { container } => Some(format!("remove it with `podman rm -f {container}` or `docker rm -f {container}`")),
+            Self::SessionLost => Some("run it again; a new container is started for it".into()),
+            Self::Cwd { .. } => Some("name one below the workspace, relative to it".into()),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
             Self::Session(cordon_session::Error::InUse { .. }) => {
@@ -205,6 +230,8 @@ impl SandboxError {
             | Self::Lost { .. }
             | Self::ProxyUnreadable { .. }
             | Self::ProxyLost { .. }
+            | Self::CommandNotStarted { .. }
+            | Self::Pipe { .. }
             | Self::NotStarted
             | Self::Busy
             | Self::Variable { .. }

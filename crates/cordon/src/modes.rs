@@ -5,12 +5,15 @@
 
 mod file;
 mod output;
+mod session;
 
 use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 pub use file::AgentsFile;
 pub(crate) use output::{Cut, collect};
 pub use output::{OUTPUT_LIMIT, strip_ansi};
+pub(crate) use session::Hold;
+pub use session::{Pipes, SessionCommand, SessionContainers, SessionEnd, SessionState};
 
 use crate::{Allowlist, Mount, ResourceLimits};
 

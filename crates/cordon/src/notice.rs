@@ -60,6 +60,14 @@ pub enum Notice {
         /// What happened.
         what: String,
     },
+    /// The container of a session was lost, and another one takes its place. What ran in the old one,
+    /// and what was written there outside of its mounts, is gone.
+    SessionRestarted {
+        /// The session's agent.
+        agent: String,
+        /// The session.
+        session: String,
+    },
     /// A policy could not be replaced; the one before still holds.
     PolicyKept {
         /// Why.
@@ -105,6 +113,7 @@ impl Notice {
             }
             | Self::NetworkUnrestricted
             | Self::Session { .. }
+            | Self::SessionRestarted { .. }
             | Self::PolicyKept { .. }
             | Self::LogLost { .. } => Level::Warning,
         }
@@ -163,6 +172,10 @@ impl fmt::Display for Notice {
             ),
             Self::Pulling { image } => write!(f, "fetching image {image}"),
             Self::Session { what } => f.write_str(what),
+            Self::SessionRestarted { agent, session } => write!(
+                f,
+                "the container of session {session:?} of agent {agent:?} was lost; a new one is started"
+            ),
             Self::PolicyKept { what } => write!(f, "the policy is still the one before: {what}"),
             Self::LogLost { lost, cause } => {
                 write!(

@@ -9,6 +9,7 @@ use std::{
     path::Path,
     pin::pin,
     process::ExitStatus,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -21,6 +22,7 @@ use crate::{
     CommandResult, CommandSpec, Network, Notice, Pull, SandboxError,
     leftovers::OWNER,
     live::Changes,
+    modes::Hold,
     place::Place,
     sandbox::{Shared, Stop},
     shield::Shield,
@@ -37,6 +39,7 @@ pub(crate) struct Plan<'a> {
     shield: Shield,
     /// What the mounts must show once they are made.
     mounted: Vec<Mounted>,
+    labels: Vec<(String, String)>,
 }
 
 impl<'a> Plan<'a> {
@@ -56,9 +59,16 @@ impl<'a> Plan<'a> {
             env,
             shield,
             mounted: Vec::new(),
+            labels: vec![(OWNER.to_owned(), shared.owner.to_string())],
         };
         plan.warn(shared, &shared.engine()?);
         Ok(plan)
+    }
+
+    /// The same with further labels on its container.
+    pub(crate) fn labelled(mut self, labels: Vec<(String, String)>) -> Self {
+        self.labels.extend(labels);
+        self
     }
 
     /// Says what of the spec will not hold on this host.
@@ -116,7 +126,7 @@ impl<'a> Plan<'a> {
         let enforced = engine.facts().limits;
         Ok(ContainerSpec {
             name: Some(place.name().to_owned()),
-            labels: vec![(OWNER.to_owned(), shared.owner.to_string())],
+            labels: self.labels.clone(),
             entrypoint: Some(INIT.to_owned()),
             command: Door::arguments(trust::BOX, connection.access())
                 .map(Into::into)
@@ -153,7 +163,28 @@ pub(crate) async fn run(
     shared: &Shared,
     plan: &Plan<'_>,
     io: Io,
+    orders: Orders,
+) -> Result<CommandResult, SandboxError> {
+    attempt(shared, plan, io, orders, None).await
+}
+
+/// Keeps a plan's container for commands that come one by one, until its end.
+pub(crate) async fn hold(
+    shared: &Shared,
+    plan: &Plan<'_>,
+    io: Io,
+    orders: Orders,
+    hold: &Hold,
+) -> Result<CommandResult, SandboxError> {
+    attempt(shared, plan, io, orders, Some(hold)).await
+}
+
+async fn attempt(
+    shared: &Shared,
+    plan: &Plan<'_>,
+    io: Io,
     mut orders: Orders,
+    hold: Option<&Hold>,
 ) -> Result<CommandResult, SandboxError> {
     let mut engine = shared.engine()?;
     let mut remedies = Remedies::default();
@@ -162,6 +193,7 @@ pub(crate) async fn run(
             shared,
             plan,
             engine: &engine,
+            hold,
         };
         match attempt.run(&io, &mut orders).await {
             Ok(result) => return Ok(result),
@@ -246,6 +278,7 @@ struct Attempt<'a> {
     shared: &'a Shared,
     plan: &'a Plan<'a>,
     engine: &'a Engine,
+    hold: Option<&'a Hold>,
 }
 
 impl Attempt<'_> {
@@ -330,6 +363,13 @@ impl Attempt<'_> {
             environment: &self.plan.env,
             mounts: &self.plan.mounted,
         };
+        if let Some(hold) = self.hold {
+            let cause = self.hold(hold, keeper, go, connection, orders).await?;
+            return self
+                .finish(begun, run, None, None, cause)
+                .await
+                .map_err(Failure::Running);
+        }
         if let Err(source) = keeper.go(go).await {
             let engine = run.engine_words().await;
             return Err(Failure::Running(SandboxError::Door { source, engine }));
@@ -339,14 +379,67 @@ impl Attempt<'_> {
         let remaining = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
         let mut watched = Watched {
             shared: self.shared,
-            keeper: &keeper,
             connection,
             orders,
         };
-        let (report, cause) = watched.end(remaining).await;
-        self.finish(begun, run, keeper, report, cause)
+        let (report, cause) = watched.end(keeper.ended(), remaining).await;
+        self.finish(begun, run, Some(keeper), report, cause)
             .await
             .map_err(Failure::Running)
+    }
+
+    /// Holds the container until somebody or something ends it. That it is gone is verified in any case.
+    async fn hold(
+        &self,
+        hold: &Hold,
+        keeper: Keeper,
+        go: Go<'_>,
+        connection: &mut Connection,
+        orders: &mut Orders,
+    ) -> Result<Cause, Failure> {
+        let holder = match keeper.hold(go).await {
+            Ok(holder) => Arc::new(holder),
+            Err(source) => return Err(Failure::Running(self.not_held(source))),
+        };
+        if !hold.ready(&holder) {
+            return Ok(Cause::Stopped);
+        }
+        let mut watched = Watched {
+            shared: self.shared,
+            connection,
+            orders,
+        };
+        let over = async {
+            hold.over(&holder).await;
+            None
+        };
+        let (_, cause) = watched.end(over, None).await;
+        hold.end(&holder).await;
+        Ok(match cause {
+            Cause::Ended => Cause::Stopped,
+            Cause::Stopped | Cause::TimedOut | Cause::ProxyLost => cause,
+        })
+    }
+
+    fn not_held(&self, source: cordon_door::Error) -> SandboxError {
+        if let cordon_door::Error::NotHeld {
+            report: Some(report),
+        } = &source
+            && let Ended::MountMoved { index } = report.ended
+        {
+            return self.moved(index);
+        }
+        SandboxError::Door {
+            source,
+            engine: String::new(),
+        }
+    }
+
+    fn moved(&self, index: usize) -> SandboxError {
+        let moved = self.plan.mounted.get(index);
+        SandboxError::MountMoved {
+            path: moved.map(|moved| moved.path.clone()).unwrap_or_default(),
+        }
     }
 
     fn place(&self) -> Result<Place, SandboxError> {
@@ -417,12 +510,12 @@ impl Attempt<'_> {
         &self,
         begun: Instant,
         mut run: Started,
-        keeper: Keeper,
+        keeper: Option<Keeper>,
         mut report: Option<Report>,
         cause: Cause,
     ) -> Result<CommandResult, SandboxError> {
-        if cause != Cause::Ended {
-            report = terminate(&keeper, report).await;
+        if let (Some(keeper), true) = (&keeper, cause != Cause::Ended) {
+            report = terminate(keeper, report).await;
         }
         // From here on nothing keeps the container: it has ended, or ends now.
         drop(keeper);
@@ -441,10 +534,7 @@ impl Attempt<'_> {
             });
         }
         if let Some(Ended::MountMoved { index }) = report.map(|report| report.ended) {
-            let moved = self.plan.mounted.get(index);
-            return Err(SandboxError::MountMoved {
-                path: moved.map(|moved| moved.path.clone()).unwrap_or_default(),
-            });
+            return Err(self.moved(index));
         }
         let lost = report.is_none()
             && cause == Cause::Ended
@@ -578,16 +668,19 @@ pub(crate) struct Orders {
 /// A command that runs.
 struct Watched<'a> {
     shared: &'a Shared,
-    keeper: &'a Keeper,
     connection: &'a mut Connection,
     orders: &'a mut Orders,
 }
 
 impl Watched<'_> {
     /// Waits for the command's end, or for a reason to end it.
-    async fn end(&mut self, limit: Option<Duration>) -> (Option<Report>, Cause) {
+    async fn end(
+        &mut self,
+        ended: impl Future<Output = Option<Report>>,
+        limit: Option<Duration>,
+    ) -> (Option<Report>, Cause) {
         let mut time = std::pin::pin!(tokio::time::sleep(limit.unwrap_or(FOREVER)));
-        let mut ended = std::pin::pin!(self.keeper.ended());
+        let mut ended = pin!(ended);
         loop {
             tokio::select! {
                 report = &mut ended => return (report, Cause::Ended),

@@ -136,6 +136,9 @@ impl Sandbox {
     ///
     /// When the sandbox has not been started, or the spec is refused.
     pub fn create_command_task(&self, mut spec: CommandSpec) -> Result<CommandTask, SandboxError> {
+        if spec.command.is_empty() {
+            return Err(SandboxError::NoCommand);
+        }
         self.shared.check(&mut spec, &[])?;
         Ok(CommandTask::new(Arc::clone(&self.shared), spec))
     }
@@ -148,6 +151,10 @@ impl Sandbox {
     pub fn create_task(&self, spec: TaskSpec) -> Result<Task, SandboxError> {
         Task::new(Arc::clone(&self.shared), spec)
     }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
 }
 
 impl Shared {
@@ -159,14 +166,7 @@ impl Shared {
         state: &[PathBuf],
     ) -> Result<(), SandboxError> {
         self.engine()?;
-        if spec.command.is_empty() {
-            return Err(SandboxError::NoCommand);
-        }
-        for (name, value) in &spec.env {
-            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                return Err(SandboxError::Variable { name: name.clone() });
-            }
-        }
+        check_variables(&spec.env)?;
         let directories = &self.config.directories;
         let ours = [directories.runtime.clone(), directories.cache.clone()];
         let rules = MountRules {
@@ -235,6 +235,17 @@ impl Shared {
         if let Some(callback) = &self.config.on_notice {
             callback(notice);
         }
+    }
+}
+
+/// Whether a process can have such an environment.
+pub(crate) fn check_variables(env: &[(String, String)]) -> Result<(), SandboxError> {
+    let wrong = env.iter().find(|(name, value)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    });
+    match wrong {
+        None => Ok(()),
+        Some((name, _)) => Err(SandboxError::Variable { name: name.clone() }),
     }
 }
 

@@ -521,11 +521,11 @@ impl Hold {
                 tell(host, (b'P', 0), id, 0, &ends);
             }
             Err(Refusal::Directory(error)) => {
-                let errno = error.raw_os_error().unwrap_or_default();
+                let errno = error.raw_os_error().unwrap_or(EINVAL);
                 tell(host, (b'D', errno), id, 0, &[]);
             }
             Err(Refusal::Command(error)) => {
-                let errno = error.raw_os_error().unwrap_or_default();
+                let errno = error.raw_os_error().unwrap_or(EINVAL);
                 tell(host, (b'N', errno), id, 0, &[]);
             }
         }
@@ -791,6 +791,7 @@ const SFD_CLOEXEC: c_int = 0o2_000_000;
 const POLLIN: i16 = 1;
 const WNOHANG: c_int = 1;
 const ENOTDIR: c_int = 20;
+const EINVAL: c_int = 22;
 const SIGHUP: c_int = 1;
 const SIGINT: c_int = 2;
 const SIGKILL: c_int = 9;

@@ -140,6 +140,18 @@ impl Holder {
         self.order(head(b'S', id, [number, 0, 0, 0])).await
     }
 
+    /// Sends a signal to the process group of every command that runs.
+    ///
+    /// # Errors
+    ///
+    /// When the container is gone.
+    pub async fn signal_each(&self, number: u8) -> Result<(), Error> {
+        for id in self.waiting.running() {
+            self.signal(id, number).await?;
+        }
+        Ok(())
+    }
+
     /// Kills a command, its process group and everything that descends from it.
     ///
     /// # Errors
@@ -223,6 +235,11 @@ impl Waiting {
         let (sender, receiver) = oneshot::channel();
         self.lock().as_mut()?.insert(id, Waits::ForStart(sender));
         Some(receiver)
+    }
+
+    fn running(&self) -> Vec<ExecId> {
+        let commands = self.lock();
+        commands.iter().flatten().map(|(id, _)| *id).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<HashMap<ExecId, Waits>>> {

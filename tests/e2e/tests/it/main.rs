@@ -16,4 +16,5 @@ mod network;
 mod proxy_container;
 mod run;
 mod secrets;
+mod sessions;
 mod setup;

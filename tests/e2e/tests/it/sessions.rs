@@ -1,0 +1,3 @@
+//! Containers that live as long as a session: by the library, and on the command line.
+
+mod library;

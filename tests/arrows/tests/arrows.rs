@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cordon-engine", &[]),
     ("cordon-image", &["cordon-engine"]),
     ("cordon-session", &["cordon-agents", "cordon-secrets"]),
+    ("cordon-shell", &[]),
     (
         "cordon",
         &[
@@ -40,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cordon-proxy",
             "cordon-secrets",
             "cordon-session",
+            "cordon-shell",
             "cordon-sigv4",
             "cordon-yaml",
         ],
@@ -76,7 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that decide and never act: no socket, no process, no clock.
-const PURE: &[&str] = &["yaml", "policy", "sigv4", "secrets", "agents"];
+const PURE: &[&str] = &["yaml", "policy", "sigv4", "secrets", "agents", "shell"];
 
 /// What a pure crate may not name.
 const ACTS: &[&str] = &[

@@ -3,5 +3,7 @@
 pub(crate) mod agent;
 mod interrupts;
 pub(crate) mod run;
+mod state;
 mod surroundings;
 mod tend;
+mod workspace;

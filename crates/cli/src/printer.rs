@@ -142,7 +142,8 @@ impl Printer {
         }
     }
 
-    fn say(&self, text: impl Display) {
+    /// What a person should know in any case, although nothing is wrong.
+    pub(crate) fn say(&self, text: impl Display) {
         if self.verbosity >= Verbosity::Normal {
             self.line("cordon:", text);
         }

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{FileError, InvalidContextId, InvalidLimit, MountError};
+use crate::{FileError, GitError, InvalidContextId, InvalidLimit, MountError};
 
 /// The sandbox could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,17 @@ pub enum SandboxError {
     /// The configuration file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A repository, or something in it, cannot be used.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// An allowlist, a configuration or a Dockerfile cannot be read.
+    #[error("cannot read {}", path.display())]
+    Rules {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// A secret cannot be masked.
     #[error(transparent)]
     Secrets(#[from] cordon_secrets::SecretsError),
@@ -193,6 +204,7 @@ impl SandboxError {
             ),
             Self::Image(error) => error.hint(),
             Self::File(error) => error.hint(),
+            Self::Git(error) => error.hint(),
             Self::Allowlist(error) => Some(error.hint()),
             Self::Door { engine, .. } if engine.contains("noexec") => {
                 Some("the cache directory is on a file system mounted noexec; set XDG_CACHE_HOME to another".into())
@@ -226,6 +238,7 @@ impl SandboxError {
             | Self::Agent(_)
             | Self::Secrets(_)
             | Self::Proxy(_)
+            | Self::Rules { .. }
             | Self::Limit(_)
             | Self::Lost { .. }
             | Self::ProxyUnreadable { .. }

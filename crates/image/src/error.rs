@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{ContextPath, InvalidPath};
+use crate::{ContextPath, InvalidPath, Recipe};
 
 /// An image that is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// A build context that is over its limits, noticed at `path`.
+    #[must_use]
+    pub fn too_much(path: impl Into<PathBuf>) -> Self {
+        Self::TooMuch {
+            path: path.into(),
+            bytes: Recipe::MAX_BYTES,
+            files: Recipe::MAX_FILES,
+        }
+    }
+
     /// What to type or check next, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

@@ -3,9 +3,9 @@
 //! The rules are Docker's: one pattern to a line, the last that matches wins, `!` takes back in, a pattern that matches a
 //! directory covers what is below it, `*` stays within one part of the path and `**` does not.
 
-/// The patterns of one file, in their order.
+/// The patterns of one `.dockerignore`, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Ignore(Vec<Rule>);
+pub struct Ignore(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
@@ -22,14 +22,20 @@ enum Part {
 }
 
 impl Ignore {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// What the file is called.
+    pub const FILE: &str = ".dockerignore";
+
+    /// Reads a file's text; every text is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let patterns = text.lines().filter(|line| !line.starts_with('#'));
         Self(patterns.filter_map(Rule::parse).collect())
     }
 
     /// Whether a file at `path` is left out.
-    pub(crate) fn excludes(&self, path: &str) -> bool {
+    #[must_use]
+    pub fn excludes(&self, path: &str) -> bool {
         let parts: Vec<&str> = path.split('/').collect();
         self.0
             .iter()
@@ -38,7 +44,8 @@ impl Ignore {
     }
 
     /// Whether anything below the directory `path` may be wanted.
-    pub(crate) fn may_hold(&self, path: &str) -> bool {
+    #[must_use]
+    pub fn may_hold(&self, path: &str) -> bool {
         self.0.iter().any(|rule| rule.takes_back) || !self.excludes(path)
     }
 }
@@ -124,8 +131,6 @@ fn class_matches(class: &[char], wanted: char) -> Option<&[char]> {
         found |= (low..=high).contains(&&wanted);
     }
 }
-
-pub(crate) const FILE: &str = ".dockerignore";
 
 #[cfg(test)]
 mod tests {

@@ -39,6 +39,7 @@ pub use decide::{Action, Base, Why, decide};
 pub use ensure::{Config, Ensured, Images, Layer, Progress};
 pub use entrypoint::{Before, Entrypoint};
 pub use error::Error;
+pub use ignore::Ignore;
 pub use path::{ContextPath, InvalidPath};
 pub use recipe::{Entry, Recipe};
 pub use store::{Loaded, Pruned};

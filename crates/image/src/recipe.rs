@@ -10,11 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::{
-    ContextPath, Digest, Error,
-    ignore::{self, Ignore},
-    tag::Fields,
-};
+use crate::{ContextPath, Digest, Error, Ignore, tag::Fields};
 
 /// A Dockerfile with its build context, held in memory.
 ///
@@ -43,6 +39,12 @@ pub enum Entry {
 }
 
 impl Recipe {
+    /// The context is held in memory while it is hashed and laid out; what is larger belongs in a mount.
+    pub const MAX_BYTES: u64 = 256 << 20;
+
+    /// A context of more files than this is a whole project that wants a `.dockerignore`.
+    pub const MAX_FILES: usize = 20_000;
+
     /// A recipe without context files.
     #[must_use]
     pub fn new(dockerfile: impl Into<Bytes>) -> Self {
@@ -82,12 +84,12 @@ impl Recipe {
     /// When something cannot be read, is neither a file nor a link, or is more than a recipe may hold.
     pub fn read(dockerfile: &Path, context: &Path) -> Result<Self, Error> {
         let mut recipe = Self::new(read(dockerfile)?);
-        let ignore = match fs::read_to_string(context.join(ignore::FILE)) {
+        let ignore = match fs::read_to_string(context.join(Ignore::FILE)) {
             Ok(text) => Ignore::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ignore::default(),
             Err(source) => {
                 return Err(Error::Read {
-                    path: context.join(ignore::FILE),
+                    path: context.join(Ignore::FILE),
                     source,
                 });
             }
@@ -155,12 +157,8 @@ impl Recipe {
                 *size += entry.size();
                 self.entries.insert(path.parse()?, entry);
             }
-            if *size > CONTEXT_BYTES_MAX || self.entries.len() > CONTEXT_FILES_MAX {
-                return Err(Error::TooMuch {
-                    path: found.path(),
-                    bytes: CONTEXT_BYTES_MAX,
-                    files: CONTEXT_FILES_MAX,
-                });
+            if *size > Self::MAX_BYTES || self.entries.len() > Self::MAX_FILES {
+                return Err(Error::too_much(found.path()));
             }
         }
         Ok(())
@@ -201,12 +199,8 @@ impl Entry {
             });
         }
         let metadata = fs::metadata(path).map_err(at)?;
-        if metadata.len() > CONTEXT_BYTES_MAX {
-            return Err(Error::TooMuch {
-                path: path.to_owned(),
-                bytes: CONTEXT_BYTES_MAX,
-                files: CONTEXT_FILES_MAX,
-            });
+        if metadata.len() > Recipe::MAX_BYTES {
+            return Err(Error::too_much(path));
         }
         Ok(Self::File {
             content: read(path)?,
@@ -234,12 +228,6 @@ fn read(path: &Path) -> Result<Bytes, Error> {
 
 /// Who may do what, without the kind of file.
 const PERMISSIONS: u32 = 0o7777;
-
-/// The context is held in memory while it is hashed and laid out; what is larger belongs in a mount.
-const CONTEXT_BYTES_MAX: u64 = 256 << 20;
-
-/// A context of more files than this is a whole project that wants a `.dockerignore`.
-const CONTEXT_FILES_MAX: usize = 20_000;
 
 #[cfg(test)]
 mod tests;

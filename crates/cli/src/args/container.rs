@@ -1,6 +1,6 @@
 //! What every subcommand that starts a container can be told.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{convert::Infallible, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use cordon::{Cpus, EngineChoice, Memory, Mount, Pids, Topology};
 
@@ -40,12 +40,38 @@ pub(crate) struct Container {
     #[arg(long, value_name = "FILE", help_heading = "Container")]
     pub(crate) config: Option<PathBuf>,
 
+    /// Read the settings, the allowlist and the Dockerfile as they are at a branch, a tag or a commit
+    #[arg(long, value_name = "REF", help_heading = "Container")]
+    pub(crate) config_ref: Option<String>,
+
+    /// The repository of --config-ref [default: the one of the current directory, or the clone]
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "config_ref",
+        help_heading = "Container"
+    )]
+    pub(crate) config_repo: Option<PathBuf>,
+
+    /// Work on a fresh clone of a directory, or of an https or ssh address, instead of the current directory
+    #[arg(long, value_name = "REPO[#REF]", help_heading = "Container")]
+    pub(crate) clone: Option<CloneArg>,
+
+    /// Where the clone is to be; it must not be there yet [default: a new place below the state directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "clone",
+        help_heading = "Container"
+    )]
+    pub(crate) clone_dir: Option<PathBuf>,
+
     /// What the command may reach [default: .cordon/network-allowlist.yaml if it is there, else nothing]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub(crate) allowlist: Option<PathBuf>,
 
     /// Read the allowlist again whenever its file changes; a broken one changes nothing
-    #[arg(long, help_heading = "Network")]
+    #[arg(long, conflicts_with = "config_ref", help_heading = "Network")]
     pub(crate) watch_allowlist: bool,
 
     /// A host that the command may reach, beside those of the allowlist; `*.example.com` for all below
@@ -103,6 +129,24 @@ pub(crate) struct Container {
     /// Give up when the container has not come up after so many seconds
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(crate) start_limit: Option<u64>,
+}
+
+/// `REPO[#REF]`. Not shown: the address may hold credentials.
+#[derive(Clone)]
+pub(crate) struct CloneArg(pub(crate) String);
+
+impl FromStr for CloneArg {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl std::fmt::Debug for CloneArg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// `NAME=VALUE`. The value is never shown.

@@ -4,7 +4,6 @@ use std::{
     env,
     hash::{DefaultHasher, Hash, Hasher},
     io::{IsTerminal, Read},
-    path::PathBuf,
 };
 
 use anyhow::Context;
@@ -14,8 +13,10 @@ use crate::{
     args::AgentRun,
     commands::{
         interrupts::Interrupts,
+        state,
         surroundings::{self, Own, Ready, Settings},
         tend::{Running, Tend},
+        workspace::Workspace,
     },
     exit::Exit,
     printer::{Hinted, Printer, Transcript},
@@ -24,9 +25,15 @@ use crate::{
 pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::new()?;
     let text = prompt(&args)?;
-    let (mut spec, tend) = spec(&args, printer).await?;
+    let mut workspace = match Workspace::prepare(&args.container, &mut interrupts, printer).await? {
+        Ok(workspace) => workspace,
+        Err(exit) => return Ok(exit),
+    };
+    let (mut spec, tend) = spec(&args, &workspace, printer).await?;
     let Ready { sandbox, image } =
-        match surroundings::prepare(&args.container, &mut interrupts, printer).await? {
+        match surroundings::prepare(&args.container, workspace.rules(), &mut interrupts, printer)
+            .await?
+        {
             Ok(ready) => ready,
             Err(exit) => return Ok(exit),
         };
@@ -47,7 +54,10 @@ pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exi
         interrupts,
         printer,
     };
-    execute(&args, &task, prompt, &mut surroundings).await
+    workspace.keep();
+    let ended = execute(&args, &task, prompt, &mut surroundings).await;
+    workspace.name(printer);
+    ended
 }
 
 /// What an execution is surrounded by.
@@ -105,14 +115,18 @@ fn exit(outcome: Outcome) -> Exit {
     }
 }
 
-async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<(TaskSpec, Tend)> {
+async fn spec(
+    args: &AgentRun,
+    workspace: &Workspace,
+    printer: &Printer,
+) -> anyhow::Result<(TaskSpec, Tend)> {
     let container = &args.container;
     let context = match &args.context {
         Some(context) => context.clone(),
         None => context_of_directory()?,
     };
-    let directory = contexts()?.join(context.as_str());
-    let mounts = surroundings::mounts(&container.mount)?;
+    let directory = state::contexts()?.join(context.as_str());
+    let mounts = workspace.mounts(&container.mount)?;
     let own = Own {
         secrets: keys(args.agent)?,
         hosts: args.agent.api_hosts(),
@@ -122,7 +136,7 @@ async fn spec(args: &AgentRun, printer: &Printer) -> anyhow::Result<(TaskSpec, T
         network,
         mut limits,
         tend,
-    } = surroundings::settings(container, &mounts, own, printer).await?;
+    } = surroundings::settings(container, workspace, &mounts, own, printer).await?;
     let defaults = TaskSpec::new(args.agent, context, "", &directory);
     limits.timeout = limits.timeout.or(defaults.limits.timeout);
     let known = |name: &str| env.iter().any(|(other, _)| other == name);
@@ -235,17 +249,4 @@ fn context_of_directory() -> anyhow::Result<ContextId> {
     Ok(format!("{name}-{:08x}", hash.finish() as u32)
         .trim_start_matches('-')
         .parse()?)
-}
-
-/// Where contexts are kept.
-fn contexts() -> anyhow::Result<PathBuf> {
-    let directory = |name| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let state = directory("XDG_STATE_HOME")
-        .or_else(|| directory("HOME").map(|home| home.join(".local/state")));
-    let state = state.context("neither XDG_STATE_HOME nor HOME is set")?;
-    Ok(state.join("cordon/contexts"))
 }

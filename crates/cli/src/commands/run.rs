@@ -10,6 +10,7 @@ use crate::{
         interrupts::Interrupts,
         surroundings::{self, Own, Ready, Settings},
         tend::{Running, Tend},
+        workspace::Workspace,
     },
     exit::Exit,
     printer::Printer,
@@ -18,14 +19,18 @@ use crate::{
 pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
     let mut interrupts = Interrupts::new()?;
     let container = &args.container;
+    let mut workspace = match Workspace::prepare(container, &mut interrupts, printer).await? {
+        Ok(workspace) => workspace,
+        Err(exit) => return Ok(exit),
+    };
     // Everything that can be wrong with what was written is found before anything is started.
-    let mounts = surroundings::mounts(&container.mount)?;
+    let mounts = workspace.mounts(&container.mount)?;
     let Settings {
         env,
         network,
         limits,
         tend,
-    } = surroundings::settings(container, &mounts, Own::default(), printer).await?;
+    } = surroundings::settings(container, &workspace, &mounts, Own::default(), printer).await?;
     let mut spec = CommandSpec {
         mounts,
         env,
@@ -37,14 +42,23 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
         on_network: container.network_log_live.then(|| printer.network()),
         ..CommandSpec::new("", args.command)
     };
-    let Ready { sandbox, image } =
-        match surroundings::prepare(container, &mut interrupts, printer).await? {
-            Ok(ready) => ready,
-            Err(exit) => return Ok(exit),
-        };
+    let Ready { sandbox, image } = match surroundings::prepare(
+        container,
+        workspace.rules(),
+        &mut interrupts,
+        printer,
+    )
+    .await?
+    {
+        Ok(ready) => ready,
+        Err(exit) => return Ok(exit),
+    };
     spec.image = image;
     let task = sandbox.create_command_task(spec)?;
-    execute(&task, &tend, &mut interrupts, printer).await
+    workspace.keep();
+    let ended = execute(&task, &tend, &mut interrupts, printer).await;
+    workspace.name(printer);
+    ended
 }
 
 async fn execute(

@@ -1,17 +1,16 @@
 //! What every run in a container shares: its image, what it sees, what it may reach.
 
 use std::{
-    env, fs,
-    io::ErrorKind,
+    env, fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::Context;
 use cordon::{
-    Allowlist, Entrypoint, HostEnv, MaskedSecret, MaxImageAge, Mount, Network, NetworkSandbox,
-    Pull, Recipe, ResourceLimits, Sandbox, SandboxConfig, SandboxError, SandboxFile, StartLimit,
-    Upstream,
+    Allowlist, ConfigSource, Entrypoint, HostEnv, MaskedSecret, MaxImageAge, Mount, Network,
+    NetworkSandbox, Pull, Recipe, ResourceLimits, Sandbox, SandboxConfig, SandboxError,
+    SandboxFile, StartLimit, Upstream,
 };
 
 use crate::{
@@ -19,6 +18,7 @@ use crate::{
     commands::{
         interrupts::Interrupts,
         tend::{Tend, Watched},
+        workspace::Workspace,
     },
     exit::Exit,
     printer::{Hinted, Printer},
@@ -33,10 +33,11 @@ pub(crate) struct Ready {
 /// Starts a sandbox and sees to the image; a signal on the way ends it all, as nothing runs yet.
 pub(crate) async fn prepare(
     args: &Container,
+    rules: &ConfigSource,
     interrupts: &mut Interrupts,
     printer: &Printer,
 ) -> anyhow::Result<Result<Ready, Exit>> {
-    let recipe = recipe(args)?;
+    let recipe = recipe(args, rules).await?;
     let sandbox = Sandbox::new(config(args, printer)?);
     let work = async {
         sandbox.startup().await?;
@@ -77,12 +78,15 @@ fn config(args: &Container, printer: &Printer) -> anyhow::Result<SandboxConfig> 
 }
 
 /// The recipe of the image to be built; `None` where an image is named.
-pub(crate) fn recipe(args: &Container) -> anyhow::Result<Option<Recipe>> {
+pub(crate) async fn recipe(
+    args: &Container,
+    rules: &ConfigSource,
+) -> anyhow::Result<Option<Recipe>> {
     let named = args.image.as_ref().is_some_and(|image| !image.is_empty());
     let dockerfile = match &args.dockerfile {
         Some(path) => path.as_path(),
         None if named => return Ok(None),
-        None if Path::new(DEFAULT_DOCKERFILE).exists() => Path::new(DEFAULT_DOCKERFILE),
+        None if rules.has(Path::new(DEFAULT_DOCKERFILE)).await? => Path::new(DEFAULT_DOCKERFILE),
         None => {
             let hint =
                 format!("name one with --image or in CORDON_IMAGE, or write {DEFAULT_DOCKERFILE}");
@@ -94,35 +98,7 @@ pub(crate) fn recipe(args: &Container) -> anyhow::Result<Option<Recipe>> {
         (None, Some(parent)) if parent != Path::new("") => parent,
         (None, _) => Path::new("."),
     };
-    let recipe = Recipe::read(dockerfile, context).map_err(SandboxError::from)?;
-    Ok(Some(recipe))
-}
-
-/// The mounts that were asked for, and the current directory at `/workspace` unless something else is
-/// to be there.
-pub(crate) fn mounts(asked: &[Mount]) -> anyhow::Result<Vec<Mount>> {
-    let mut mounts = Vec::new();
-    if !asked
-        .iter()
-        .any(|mount| mount.container_path.trim_end_matches('/') == WORKSPACE)
-    {
-        let here = env::current_dir().context("cannot tell the current directory")?;
-        let home = env::var_os("HOME").map(PathBuf::from);
-        if here == Path::new("/") || home.as_deref() == Some(&here) {
-            let what = format!(
-                "{} as a whole would be the command's workspace",
-                here.display()
-            );
-            let hint = format!(
-                "change into a project, or say `--mount {}:{WORKSPACE}` if you mean it",
-                here.display()
-            );
-            return Err(Hinted::new(what, hint).into());
-        }
-        mounts.push(Mount::read_write(here, WORKSPACE));
-    }
-    mounts.extend_from_slice(asked);
-    Ok(mounts)
+    Ok(Some(rules.recipe(dockerfile, context).await?))
 }
 
 /// What the command gets beside its mounts, from the flags and the configuration file together.
@@ -145,11 +121,14 @@ pub(crate) struct Own {
 /// Flags win over the file, and surrogates over everything: what is masked stays masked.
 pub(crate) async fn settings(
     args: &Container,
+    workspace: &Workspace,
     mounts: &[Mount],
     own: Own,
     printer: &Printer,
 ) -> anyhow::Result<Settings> {
-    let file = config_file(args)?;
+    let rules = workspace.rules();
+    let file = config_file(args, rules).await?;
+    workspace.judge(&file, mounts, printer)?;
     let mut resolved = file
         .resolve(&HostEnv::current())
         .await
@@ -205,7 +184,8 @@ pub(crate) async fn settings(
                 .map(str::to_owned)
                 .collect(),
         };
-        let allowlist = allowlist(&source, must_exist)?;
+        let text = allowlist_text(rules, &source.path, must_exist).await?;
+        let allowlist = allowlist(&source, &text)?;
         watched = args.watch_allowlist.then_some(source);
         Network::Sandboxed(NetworkSandbox {
             allowlist,
@@ -223,13 +203,19 @@ pub(crate) async fn settings(
 }
 
 /// The configuration that was named, or the project's own, or an empty one.
-fn config_file(args: &Container) -> anyhow::Result<SandboxFile> {
-    let file = match &args.config {
-        Some(path) => SandboxFile::read(path),
-        None if Path::new(DEFAULT_CONFIG).exists() => SandboxFile::read(Path::new(DEFAULT_CONFIG)),
-        None => SandboxFile::parse("", DEFAULT_CONFIG),
-    };
-    Ok(file.map_err(SandboxError::from)?)
+async fn config_file(args: &Container, rules: &ConfigSource) -> anyhow::Result<SandboxFile> {
+    let path = args.config.as_deref();
+    let file = rules
+        .sandbox_file(path.unwrap_or_else(|| Path::new(DEFAULT_CONFIG)))
+        .await?;
+    Ok(match (file, path) {
+        (Some(file), _) => file,
+        (None, None) => SandboxFile::parse("", DEFAULT_CONFIG).map_err(SandboxError::from)?,
+        // Never what the working tree has in its place.
+        (None, Some(path)) => {
+            return Err(absent()).with_context(|| format!("cannot read {}", path.display()));
+        }
+    })
 }
 
 /// A container must not see the file that the secrets come from.
@@ -289,18 +275,27 @@ fn allowlist_path(args: &Container, written: Option<PathBuf>) -> (PathBuf, bool)
     }
 }
 
-/// The allowlist of the file and of the flags together; without either, nothing is allowed.
-pub(crate) fn allowlist(source: &Watched, must_exist: bool) -> anyhow::Result<Allowlist> {
-    let path = &source.path;
-    let mut allowlist = match fs::read_to_string(path) {
-        Ok(text) => Allowlist::from_yaml(&text)
-            .map_err(|error| Hinted::new(error.in_file(path.display()), error.hint()))?,
-        Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => Allowlist::default(),
-        Err(error) => {
-            return Err(error)
-                .with_context(|| format!("cannot read the allowlist {}", path.display()));
-        }
-    };
+async fn allowlist_text(
+    rules: &ConfigSource,
+    path: &Path,
+    must_exist: bool,
+) -> anyhow::Result<String> {
+    let what = || format!("cannot read the allowlist {}", path.display());
+    match rules.text(path).await.with_context(what)? {
+        Some(text) => Ok(text),
+        None if !must_exist => Ok(String::new()),
+        None => Err(absent()).with_context(what),
+    }
+}
+
+fn absent() -> io::Error {
+    rustix::io::Errno::NOENT.into()
+}
+
+/// The allowlist of a text and of the flags together; without either, nothing is allowed.
+pub(crate) fn allowlist(source: &Watched, text: &str) -> anyhow::Result<Allowlist> {
+    let mut allowlist = Allowlist::from_yaml(text)
+        .map_err(|error| Hinted::new(error.in_file(source.path.display()), error.hint()))?;
     for host in &source.hosts {
         allowlist
             .allow_host(host)
@@ -320,8 +315,6 @@ pub(crate) fn upstream(args: &Container) -> anyhow::Result<Upstream> {
         ..Upstream::default()
     })
 }
-
-const WORKSPACE: &str = "/workspace";
 
 const DEFAULT_DOCKERFILE: &str = ".cordon/container/Dockerfile";
 

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use anyhow::Context;
 use cordon::{Allowlist, CommandTask, HostEnv, SandboxError, SandboxFile, Secret, Task};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -66,7 +67,7 @@ impl Tend {
                 continue;
             }
             seen = now;
-            match surroundings::allowlist(watched, true) {
+            match watched.read() {
                 Ok(allowlist) => {
                     running.replace_allowlist(allowlist);
                     printer.info(format_args!("{} is in force", watched.path.display()));
@@ -104,6 +105,12 @@ impl Tend {
 }
 
 impl Watched {
+    fn read(&self) -> anyhow::Result<Allowlist> {
+        let text = fs::read_to_string(&self.path)
+            .with_context(|| format!("cannot read the allowlist {}", self.path.display()))?;
+        surroundings::allowlist(self, &text)
+    }
+
     fn changed(&self) -> Option<(SystemTime, u64)> {
         let metadata = fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

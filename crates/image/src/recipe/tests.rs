@@ -127,7 +127,7 @@ fn a_context_that_is_too_large_is_refused_before_it_is_read() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("Dockerfile"), "FROM x\n").unwrap();
     let large = fs::File::create(directory.path().join("large")).unwrap();
-    large.set_len(CONTEXT_BYTES_MAX + 1).unwrap();
+    large.set_len(Recipe::MAX_BYTES + 1).unwrap();
     let error = Recipe::read(&directory.path().join("Dockerfile"), directory.path()).unwrap_err();
     assert!(matches!(error, Error::TooMuch { .. }), "{error}");
     assert!(error.hint().unwrap().contains(".dockerignore"));

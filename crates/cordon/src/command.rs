@@ -14,7 +14,7 @@ use cordon_proxy::{OnRecord, Summary};
 use cordon_secrets::{Secret, SecretReplacements};
 
 use crate::{
-    Mount, ResourceLimits, SandboxError, Streams,
+    Mount, Profile, ResourceLimits, SandboxError, Streams,
     live::Live,
     run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
@@ -36,8 +36,11 @@ pub struct CommandSpec {
     pub env: Vec<(String, String)>,
     /// Where it starts.
     pub workdir: String,
-    /// Who it runs as, as `UID[:GID]` or a name of the image; the image's own user if `None`.
+    /// Who it runs as, as `UID[:GID]` or a name of the image; if `None`, the image's own user in
+    /// [`Profile::Standard`], and in [`Profile::Strict`] one whose files are the caller's.
     pub user: Option<String>,
+    /// How far the container is closed.
+    pub profile: Profile,
     /// What it may reach.
     pub network: Network,
     /// What it may use of the machine.
@@ -103,7 +106,8 @@ pub struct CommandResult {
 }
 
 impl CommandSpec {
-    /// That command in that image, in `/workspace`, with nothing mounted and nothing to reach.
+    /// That command in that image, in `/workspace`, with nothing mounted and nothing to reach, under the
+    /// strict profile.
     pub fn new<A: Into<OsString>>(
         image: impl Into<String>,
         command: impl IntoIterator<Item = A>,
@@ -116,6 +120,7 @@ impl CommandSpec {
             env: Vec::new(),
             workdir: "/workspace".to_owned(),
             user: None,
+            profile: Profile::Strict,
             network: Network::None,
             limits: ResourceLimits::default(),
             network_log: None,
@@ -196,6 +201,7 @@ impl fmt::Debug for CommandSpec {
             )
             .field("workdir", &self.workdir)
             .field("user", &self.user)
+            .field("profile", &self.profile)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

@@ -103,6 +103,9 @@ pub enum SandboxError {
         /// Which engine.
         engine: cordon_engine::Kind,
     },
+    /// The OCI runtime keeps its sockets to itself, so no door can be opened.
+    #[error("a container under gVisor cannot hand over the sockets of the door")]
+    RuntimeWithoutDoor,
     /// The proxy's program, which goes into a container of its own, is nowhere.
     #[error("the proxy's program is not at {}", listed(places))]
     NoProxyProgram {
@@ -219,6 +222,7 @@ impl SandboxError {
             Self::Directory { .. } => Some("set XDG_RUNTIME_DIR and XDG_CACHE_HOME to directories of yours".into()),
             Self::ForeignDirectory { path } => Some(format!("remove {}, or set XDG_RUNTIME_DIR", path.display())),
             Self::NotLocal { .. } => Some("use --topology proxy-container, or a podman or docker that runs on this machine".into()),
+            Self::RuntimeWithoutDoor => Some("run it with --no-network, or with another --runtime".into()),
             Self::NoProxyProgram { .. } | Self::ProxyNotStatic { .. } => Some(
                 "build it with `make release`, and put target/release/cordon-proxy beside the program that runs".into(),
             ),

@@ -45,6 +45,10 @@ pub enum InvalidLimit {
 }
 
 impl Memory {
+    pub(crate) const fn gigabytes(number: u64) -> Self {
+        Self(number << 30)
+    }
+
     /// The amount in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
@@ -53,6 +57,10 @@ impl Memory {
 }
 
 impl Cpus {
+    pub(crate) fn whole(cores: u16) -> Self {
+        Self(cores.into())
+    }
+
     /// The number of cores.
     #[must_use]
     pub fn cores(self) -> f64 {
@@ -61,6 +69,10 @@ impl Cpus {
 }
 
 impl Pids {
+    pub(crate) const fn new(count: u32) -> Self {
+        Self(count)
+    }
+
     /// The number of processes.
     #[must_use]
     pub fn count(self) -> u32 {

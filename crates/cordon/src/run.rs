@@ -19,7 +19,7 @@ use cordon_proxy::Summary;
 use tokio::{process::Child, time::timeout};
 
 use crate::{
-    CommandResult, CommandSpec, Network, Notice, Pull, SandboxError,
+    CommandResult, CommandSpec, Network, Notice, Pull, ResourceLimits, SandboxError,
     leftovers::OWNER,
     live::Changes,
     modes::Hold,
@@ -35,6 +35,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     spec: &'a CommandSpec,
+    limits: ResourceLimits,
     env: Vec<(String, String)>,
     shield: Shield,
     /// What the mounts must show once they are made.
@@ -45,6 +46,11 @@ pub(crate) struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub(crate) fn new(shared: &Shared, spec: &'a CommandSpec) -> Result<Self, SandboxError> {
         let mut env = vec![("IS_SANDBOX".to_owned(), "1".to_owned())];
+        env.extend(
+            spec.profile
+                .home()
+                .map(|home| ("HOME".to_owned(), home.to_owned())),
+        );
         env.extend(spec.env.iter().cloned());
         if let Network::Sandboxed(_) = spec.network {
             let java = spec
@@ -54,8 +60,10 @@ impl<'a> Plan<'a> {
             env.extend(trust::variables(java.map(|(_, value)| value.as_str())));
         }
         let shield = Shield::over(&spec.mounts, &spec.workdir)?;
+        let limits = spec.profile.limits(&spec.limits);
         let plan = Self {
             spec,
+            limits,
             env,
             shield,
             mounted: Vec::new(),
@@ -74,9 +82,9 @@ impl<'a> Plan<'a> {
     /// Says what of the spec will not hold on this host.
     fn warn(&self, shared: &Shared, engine: &Engine) {
         let asked = [
-            ("memory", self.spec.limits.memory.is_some()),
-            ("cpus", self.spec.limits.cpus.is_some()),
-            ("pids", self.spec.limits.pids.is_some()),
+            ("memory", self.limits.memory.is_some()),
+            ("cpus", self.limits.cpus.is_some()),
+            ("pids", self.limits.pids.is_some()),
         ];
         let limits: Vec<_> = asked
             .iter()
@@ -122,7 +130,8 @@ impl<'a> Plan<'a> {
         if engine.facts().selinux {
             security.push("label=disable".to_owned());
         }
-        let limits = &spec.limits;
+        let limits = &self.limits;
+        let profile = spec.profile;
         let enforced = engine.facts().limits;
         Ok(ContainerSpec {
             name: Some(place.name().to_owned()),
@@ -133,12 +142,17 @@ impl<'a> Plan<'a> {
                 .into(),
             mounts,
             workdir: Some(spec.workdir.clone()),
-            user: spec.user.clone(),
+            user: spec.user.clone().or_else(|| {
+                let user = &shared.config.container_user;
+                user.clone().or_else(|| profile.user(engine))
+            }),
+            tmpfs: profile.tmpfs(),
+            read_only: profile.read_only(),
             hostname: Some("cordon".to_owned()),
             network: connection.network(),
             resolver: connection.resolver(),
             sysctls: connection.sysctls(engine),
-            capabilities: Some(CAPABILITIES.iter().map(|name| (*name).to_owned()).collect()),
+            capabilities: Some(profile.capabilities()),
             security,
             limits: Limits {
                 memory: limits
@@ -313,7 +327,7 @@ impl Attempt<'_> {
     /// Makes the container's connection. One that is half made when the run is cancelled is finished
     /// first, because an engine may go on with what its client no longer waits for.
     async fn connect(&self, place: &Place, stop: &mut Stop) -> Result<Connection, Unconnected> {
-        let limit = self.plan.spec.limits.timeout.unwrap_or(FOREVER);
+        let limit = self.plan.limits.timeout.unwrap_or(FOREVER);
         let preparing = Connection::prepare(self.shared, self.engine, self.plan.spec, place);
         let mut preparing = pin!(preparing);
         let cause = tokio::select! {
@@ -338,7 +352,7 @@ impl Attempt<'_> {
         io: &Io,
         orders: &mut Orders,
     ) -> Result<CommandResult, Failure> {
-        let limit = self.plan.spec.limits.timeout;
+        let limit = self.plan.limits.timeout;
         let mut run = self
             .start(place, connection, io)
             .map_err(Failure::Starting)?;
@@ -769,10 +783,6 @@ fn last_line(text: &str) -> String {
 }
 
 const INIT: &str = "/.cordon/init";
-
-/// What root in the container keeps, so that package managers and build tools work: files of other
-/// users, and becoming another user. Nothing that reaches beyond the container's own files.
-const CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
 
 /// What engines give where the host lets them.
 const ENGINES_OPEN_FILES: u64 = 1_048_576;

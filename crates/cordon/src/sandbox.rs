@@ -15,7 +15,8 @@ use cordon_proxy::CertificateAuthority;
 use tokio::sync::watch;
 
 use crate::{
-    CommandSpec, CommandTask, Notice, SandboxConfig, SandboxError, Task, TaskSpec, leftovers,
+    CommandSpec, CommandTask, Network, Notice, SandboxConfig, SandboxError, Task, TaskSpec,
+    leftovers,
     mount::{self, MountRules},
     owner::Owner,
     topology::{Surroundings, Wiring},
@@ -73,7 +74,10 @@ impl Sandbox {
         let shared = &self.shared;
         let directories = &shared.config.directories;
         directories.prepare()?;
-        let engine = Engine::find(shared.config.engine.clone(), &directories.cache).await?;
+        let mut engine = Engine::find(shared.config.engine.clone(), &directories.cache).await?;
+        if let Some(runtime) = &shared.config.runtime {
+            engine = engine.with_runtime(runtime);
+        }
         let (wiring, notice) = shared
             .config
             .topology
@@ -165,7 +169,9 @@ impl Shared {
         spec: &mut CommandSpec,
         state: &[PathBuf],
     ) -> Result<(), SandboxError> {
-        self.engine()?;
+        if self.engine()?.is_gvisor() && !matches!(spec.network, Network::None) {
+            return Err(SandboxError::RuntimeWithoutDoor);
+        }
         check_variables(&spec.env)?;
         let directories = &self.config.directories;
         let ours = [directories.runtime.clone(), directories.cache.clone()];

@@ -19,7 +19,7 @@ use cordon_session::SessionStore;
 use tokio::sync::mpsc;
 
 use crate::{
-    CommandSpec, ContextId, Input, Mount, Network, Notice, ResourceLimits, SandboxError,
+    CommandSpec, ContextId, Input, Mount, Network, Notice, Profile, ResourceLimits, SandboxError,
     live::Live,
     run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
@@ -55,6 +55,8 @@ pub struct TaskSpec {
     pub budget: Budget,
     /// Who it runs as, as `UID[:GID]` or a name of the image; the image's own user if `None`.
     pub user: Option<String>,
+    /// How far the container is closed.
+    pub profile: Profile,
     /// The home directory of that user in the container.
     pub home: String,
     /// The agent's program on the host, mounted read-only; the image's own if `None`.
@@ -86,8 +88,8 @@ pub struct Task {
 }
 
 impl TaskSpec {
-    /// That agent in that image, with its state in `session_dir`, nothing mounted, nothing to reach
-    /// and five minutes' time.
+    /// That agent in that image, with its state in `session_dir`, nothing mounted, nothing to reach,
+    /// five minutes' time and the standard profile.
     pub fn new(
         agent: Agent,
         execution_context_id: ContextId,
@@ -109,6 +111,7 @@ impl TaskSpec {
             },
             budget: Budget::default(),
             user: None,
+            profile: Profile::Standard,
             home: "/root".to_owned(),
             agent_binary: None,
             sync_python: false,
@@ -343,6 +346,7 @@ impl Task {
             mounts: task.mounts.clone(),
             env,
             user: task.user.clone(),
+            profile: task.profile,
             network: task.network.clone(),
             limits: task.limits.clone(),
             network_log: task

@@ -21,6 +21,8 @@ pub struct Engine {
     program: PathBuf,
     facts: Facts,
     cache: PathBuf,
+    /// The OCI runtime that the caller wants, by name or path.
+    wanted: Option<PathBuf>,
 }
 
 /// Which engine it is.
@@ -88,6 +90,7 @@ impl Engine {
             program,
             facts,
             cache: cache.to_owned(),
+            wanted: None,
         })
     }
 
@@ -98,6 +101,7 @@ impl Engine {
             program: kind.program().into(),
             facts,
             cache: PathBuf::new(),
+            wanted: None,
         }
     }
 
@@ -129,6 +133,30 @@ impl Engine {
         &self.facts
     }
 
+    /// Starts containers with that OCI runtime, by name or path, and no other.
+    #[must_use]
+    pub fn with_runtime(self, runtime: impl Into<PathBuf>) -> Self {
+        Self {
+            wanted: Some(runtime.into()),
+            ..self
+        }
+    }
+
+    /// Whether containers get a kernel of gVisor's instead of the host's.
+    #[must_use]
+    pub fn is_gvisor(&self) -> bool {
+        let name = match &self.wanted {
+            Some(wanted) => wanted.file_name(),
+            None => Some(self.facts.default_runtime.as_ref()),
+        };
+        name.is_some_and(|name| name.to_string_lossy().starts_with("runsc"))
+    }
+
+    /// The OCI runtime that the caller wants.
+    pub(crate) fn wanted_runtime(&self) -> Option<&Path> {
+        self.wanted.as_deref()
+    }
+
     /// Uses another OCI runtime from now on, and remembers it. For podman only: docker's runtimes are
     /// its daemon's business.
     pub fn use_runtime(&mut self, runtime: PathBuf) {
@@ -139,7 +167,8 @@ impl Engine {
     /// An OCI runtime on the search path to try when the default one cannot start containers.
     #[must_use]
     pub fn other_runtime(&self) -> Option<PathBuf> {
-        if self.kind != Kind::Podman || self.facts.runtime.is_some() {
+        let settled = self.wanted.is_some() || self.facts.runtime.is_some();
+        if self.kind != Kind::Podman || settled {
             return None;
         }
         ["runc", "crun"]
@@ -179,11 +208,30 @@ impl Engine {
     pub(crate) fn call(&self, verb: &[&str]) -> Call {
         let said = format!("{} {}", self.kind, verb.join(" "));
         let call = Call::new(&self.program, &said);
-        match &self.facts.runtime {
+        let runtime = match self.kind {
+            Kind::Podman => self.wanted.as_ref().or(self.facts.runtime.as_ref()),
+            // Docker takes it with each container.
+            Kind::Docker => None,
+        };
+        match runtime {
             Some(runtime) => call
                 .args(["--runtime".as_ref(), runtime.as_os_str()])
+                .args(self.gvisor_flags())
                 .args(verb),
             None => call.args(verb),
+        }
+    }
+
+    /// PID 1 must reach the socket that it is kept by. Networks are none of gVisor's business here: a
+    /// container under it has none.
+    fn gvisor_flags(&self) -> &'static [&'static str] {
+        if self.is_gvisor() {
+            &[
+                "--runtime-flag=host-uds=open",
+                "--runtime-flag=network=none",
+            ]
+        } else {
+            &[]
         }
     }
 

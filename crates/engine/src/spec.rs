@@ -235,7 +235,12 @@ impl ContainerSpec {
                     arguments.flag("--read-only-tmpfs=false");
                 }
             }
-            Kind::Docker => {}
+            Kind::Docker => {
+                if let Some(runtime) = engine.wanted_runtime() {
+                    arguments.flag("--runtime");
+                    arguments.0.push(runtime.into());
+                }
+            }
         }
     }
 

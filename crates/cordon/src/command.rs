@@ -9,6 +9,7 @@ use std::{
 };
 
 use cordon_door::Before;
+use cordon_engine::Terminal;
 use cordon_policy::Allowlist;
 use cordon_proxy::{OnRecord, Summary};
 use cordon_secrets::{Secret, SecretReplacements};
@@ -18,6 +19,7 @@ use crate::{
     live::Live,
     run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
+    streams::Io,
 };
 
 /// What to run, and what it may see and reach.
@@ -162,8 +164,12 @@ impl CommandTask {
             stop: turn.stop(),
             changes: self.live.follow(&mut spec.network),
         };
-        let plan = Plan::new(&self.shared, &spec)?;
-        run::run(&self.shared, &plan, streams.into(), orders).await
+        let io = Io::from(streams);
+        let mut plan = Plan::new(&self.shared, &spec)?;
+        if io.terminal == Terminal::Full {
+            plan = plan.interactive();
+        }
+        run::run(&self.shared, &plan, io, orders).await
     }
 
     /// Judges the next request by another allowlist, in an execution under way too.

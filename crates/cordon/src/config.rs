@@ -19,9 +19,6 @@ pub struct SandboxConfig {
     pub proxy_limits: Limits,
     /// Directories that mounts must be under; empty means anywhere that is not refused anyway.
     pub allowed_roots: Vec<PathBuf>,
-    /// Who commands run as where their spec does not say, as `UID[:GID]`; else it is the profile's
-    /// business.
-    pub container_user: Option<String>,
     /// The OCI runtime that containers are started with, by name or path; else the engine's own.
     pub runtime: Option<PathBuf>,
     /// Whether images are fetched.

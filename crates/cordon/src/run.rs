@@ -79,6 +79,13 @@ impl<'a> Plan<'a> {
         self
     }
 
+    /// Lets the command run as long as it likes where only the profile limits its time: whoever sits at
+    /// a terminal ends it by hand.
+    pub(crate) fn interactive(mut self) -> Self {
+        self.limits.timeout = self.spec.limits.timeout;
+        self
+    }
+
     /// Says what of the spec will not hold on this host.
     fn warn(&self, shared: &Shared, engine: &Engine) {
         let asked = [
@@ -142,10 +149,7 @@ impl<'a> Plan<'a> {
                 .into(),
             mounts,
             workdir: Some(spec.workdir.clone()),
-            user: spec.user.clone().or_else(|| {
-                let user = &shared.config.container_user;
-                user.clone().or_else(|| profile.user(engine))
-            }),
+            user: spec.user.clone().or_else(|| profile.user(engine)),
             tmpfs: profile.tmpfs(),
             read_only: profile.read_only(),
             hostname: Some("cordon".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use cordon::{Cpus, EngineChoice, Memory, Mount, Pids, Topology};
+use cordon::{Cpus, EngineChoice, Memory, Mount, Pids, Profile, Topology};
 
 /// What every run in a container can be told.
 #[derive(Debug, clap::Args)]
@@ -31,6 +31,10 @@ pub(crate) struct Container {
     /// Container engine: podman, docker, or auto for the first that works
     #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = EngineChoice::from_str, hide_default_value = true, help_heading = "Image")]
     pub(crate) engine: EngineChoice,
+
+    /// OCI runtime to start containers with, such as runc, crun or runsc [default: the engine's own]
+    #[arg(long, value_name = "NAME", help_heading = "Image")]
+    pub(crate) runtime: Option<PathBuf>,
 
     /// Never fetch an image from a registry
     #[arg(long, help_heading = "Image")]
@@ -78,6 +82,10 @@ pub(crate) struct Container {
     #[arg(long, value_name = "HOST", help_heading = "Network")]
     pub(crate) allow: Vec<String>,
 
+    /// Give the command no network at all, not even the door
+    #[arg(long, conflicts_with_all = ["allowlist", "allow", "watch_allowlist", "network_log_live"], help_heading = "Network")]
+    pub(crate) no_network: bool,
+
     /// Show what goes through the door as it happens
     #[arg(long, help_heading = "Network")]
     pub(crate) network_log_live: bool,
@@ -106,8 +114,18 @@ pub(crate) struct Container {
     #[arg(long, value_name = "NAME", help_heading = "Container")]
     pub(crate) pass_env: Vec<String>,
 
-    /// Run as this user [default: the image's]
-    #[arg(long, value_name = "UID[:GID]", help_heading = "Container")]
+    /// How far the container is closed: strict, or standard for root inside [default: strict for run, standard for agent]
+    #[arg(long, value_name = "PROFILE", value_parser = Profile::from_str, help_heading = "Container")]
+    pub(crate) profile: Option<Profile>,
+
+    /// Run as this user [default: strict: you; standard: the image's]
+    #[arg(
+        long,
+        value_name = "UID[:GID]",
+        env = "CORDON_CONTAINER_USER",
+        hide_env = true,
+        help_heading = "Container"
+    )]
     pub(crate) user: Option<String>,
 
     /// End the command after so many seconds, with exit code 124

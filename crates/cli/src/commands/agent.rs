@@ -166,6 +166,7 @@ async fn spec(
             max_turns: args.max_turns,
         },
         user: container.user.clone(),
+        profile: container.profile.unwrap_or(defaults.profile),
         agent_binary: args.agent_binary.clone(),
         sync_python: args.sync_python,
         on_network: Some(if container.network_log_live {

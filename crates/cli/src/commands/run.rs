@@ -36,6 +36,7 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
         env,
         workdir: args.workdir.clone(),
         user: container.user.clone(),
+        profile: container.profile.unwrap_or_default(),
         network,
         limits,
         network_log: args.network_log.clone(),

@@ -64,6 +64,7 @@ fn config(args: &Container, printer: &Printer) -> anyhow::Result<SandboxConfig> 
     Ok(SandboxConfig {
         engine: args.engine.clone(),
         topology: args.topology,
+        runtime: args.runtime.clone(),
         upstream: upstream(args)?,
         pull: if args.no_pull {
             Pull::Never
@@ -175,7 +176,9 @@ pub(crate) async fn settings(
     }
     let (path, must_exist) = allowlist_path(args, written);
     let mut watched = None;
-    let network = if enabled {
+    let network = if args.no_network {
+        Network::None
+    } else if enabled {
         let hosts = args.allow.iter().map(String::as_str);
         let source = Watched {
             path,

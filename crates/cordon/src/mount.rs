@@ -1,11 +1,15 @@
 //! Which host paths may be seen in a container.
 
+mod handle;
+
 use std::{
     fs, io,
     os::unix::fs::FileTypeExt,
     path::{Component, Path, PathBuf},
     str::FromStr,
 };
+
+pub(crate) use handle::Handles;
 
 /// A host path inside the container.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -29,6 +29,9 @@ pub enum Notice {
         /// How many they get.
         to: u64,
     },
+    /// Containers do not share this machine's kernel, so nobody can tell whether they were shown the very
+    /// directories that were judged.
+    MountsUnverified,
     /// SELinux keeps containers from the door; its separation is off for this container.
     SelinuxOff,
     /// Things that dead owners left were removed.
@@ -105,6 +108,7 @@ impl Notice {
             }
             | Self::Pulling { .. } => Level::Info,
             Self::LimitsIgnored { .. }
+            | Self::MountsUnverified
             | Self::SelinuxOff
             | Self::LeftoversKept { .. }
             | Self::TopologyTaken {
@@ -141,6 +145,9 @@ impl fmt::Display for Notice {
                     "containers get {to} open files at most: this host does not allow more"
                 )
             }
+            Self::MountsUnverified => f.write_str(
+                "the container does not share this kernel: whether its mounts are what was judged cannot be verified",
+            ),
             Self::SelinuxOff => f.write_str(
                 "SELinux's separation is off for this container, because it closes the door",
             ),

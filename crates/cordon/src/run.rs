@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cordon_door::{Access, Door, Ended, Go, Keeper, Mounted, Report};
+use cordon_door::{Access, Door, Ended, Go, Keeper, Report};
 use cordon_engine::{Container, ContainerSpec, Engine, Limits, shell_code};
 use cordon_proxy::Summary;
 use tokio::{process::Child, time::timeout};
@@ -23,6 +23,7 @@ use crate::{
     leftovers::OWNER,
     live::Changes,
     modes::Hold,
+    mount::Handles,
     place::Place,
     sandbox::{Shared, Stop},
     shield::Shield,
@@ -38,8 +39,7 @@ pub(crate) struct Plan<'a> {
     limits: ResourceLimits,
     env: Vec<(String, String)>,
     shield: Shield,
-    /// What the mounts must show once they are made.
-    mounted: Vec<Mounted>,
+    handles: Handles,
     labels: Vec<(String, String)>,
 }
 
@@ -61,15 +61,23 @@ impl<'a> Plan<'a> {
         }
         let shield = Shield::over(&spec.mounts, &spec.workdir)?;
         let limits = spec.profile.limits(&spec.limits);
+        let engine = shared.engine()?;
+        // Another kernel gives files numbers of its own.
+        let handles = if engine.facts().local && !engine.is_gvisor() {
+            Handles::open(spec.mounts.iter().chain(shield.mounts()))?
+        } else {
+            shared.notice(&Notice::MountsUnverified);
+            Handles::default()
+        };
         let plan = Self {
             spec,
             limits,
             env,
             shield,
-            mounted: Vec::new(),
+            handles,
             labels: vec![(OWNER.to_owned(), shared.owner.to_string())],
         };
-        plan.warn(shared, &shared.engine()?);
+        plan.warn(shared, &engine);
         Ok(plan)
     }
 
@@ -379,7 +387,7 @@ impl Attempt<'_> {
             before: &self.plan.spec.before,
             command: &self.plan.spec.command,
             environment: &self.plan.env,
-            mounts: &self.plan.mounted,
+            mounts: self.plan.handles.mounted(),
         };
         if let Some(hold) = self.hold {
             let cause = self.hold(hold, keeper, go, connection, orders).await?;
@@ -454,7 +462,7 @@ impl Attempt<'_> {
     }
 
     fn moved(&self, index: usize) -> SandboxError {
-        let moved = self.plan.mounted.get(index);
+        let moved = self.plan.handles.mounted().get(index);
         SandboxError::MountMoved {
             path: moved.map(|moved| moved.path.clone()).unwrap_or_default(),
         }

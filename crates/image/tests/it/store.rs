@@ -1,6 +1,6 @@
 //! Removing old images, and archives of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cordon_image::{Entrypoint, Layer, Loaded};
 
@@ -10,9 +10,12 @@ on_each_engine! {
     async fn pruning_removes_what_is_too_old_and_nothing_else(bench: &Bench) {
         let (old, _) = bench.ensure(&bench.images(), &recipe("prune-old")).await;
         tokio::time::sleep(Duration::from_millis(2100)).await;
+        let between = Instant::now();
         let (new, _) = bench.ensure(&bench.images(), &recipe("prune-new")).await;
 
-        let pruned = bench.aged(Duration::from_secs(2)).prune().await.unwrap();
+        // Older than the new one by a second at least, however long that took to build.
+        let age = between.elapsed() + Duration::from_secs(1);
+        let pruned = bench.aged(age).prune().await.unwrap();
         let removed: Vec<_> = pruned.removed.iter().map(|(tag, _)| tag).collect();
         assert_eq!(removed, [&old.tags.overlay, &old.tags.repo]);
         assert!(pruned.kept.is_empty(), "{pruned:?}");

@@ -9,6 +9,7 @@ DEMO_PACKAGES=(
 TEST_PACKAGES=(
   docker.io:dockerd docker-cli:docker iptables:iptables debootstrap:debootstrap shellcheck:shellcheck
   bind9-dnsutils:dig nghttp2-client:nghttp git:git iproute2:ip nodejs:node npm:npm valgrind:valgrind g++:g++
+  runsc:runsc
 )
 # Releases before these existed do without them.
 MAYBE_UNKNOWN=(netavark docker-cli)

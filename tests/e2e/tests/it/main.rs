@@ -13,6 +13,7 @@ mod isolation;
 mod lifecycle;
 mod live;
 mod network;
+mod profiles;
 mod proxy_container;
 mod run;
 mod secrets;

@@ -88,6 +88,19 @@ impl Token {
             Self::Many | Self::Rest => Some(0),
         }
     }
+
+    /// Whether the text ends with the token, where that can be told without reading it from its start.
+    fn ends(&self, text: &str) -> Option<bool> {
+        match self {
+            Self::Text(expected) => Some(text.as_bytes().ends_with(expected.as_bytes())),
+            Self::Name(expected) => {
+                let start = text.len().checked_sub(expected.len());
+                let end = start.map(|start| &text.as_bytes()[start..]);
+                Some(end.is_some_and(|end| end.eq_ignore_ascii_case(expected.as_bytes())))
+            }
+            Self::One | Self::Many | Self::Rest | Self::Class(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -119,6 +132,12 @@ fn run(tokens: &[Token], text: &str) -> bool {
             Some(Token::Rest) => return true,
             Some(Token::Many) => {
                 token += 1;
+                // What comes last stands at the end, and nowhere else is worth a look.
+                if let [last] = &tokens[token..]
+                    && let Some(found) = last.ends(&text[at..])
+                {
+                    return found;
+                }
                 star = Some((token, at));
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The proxy as a program: told over standard input, answering over standard output, ending with both.
 
 use std::{
-    net::Ipv4Addr,
+    net::{Ipv4Addr, TcpListener, UdpSocket},
     process::{Command, Stdio},
     sync::atomic::{AtomicU8, Ordering},
     time::Duration,
@@ -121,20 +121,26 @@ async fn what_the_program_does_not_understand_is_not_quoted() {
 
 #[tokio::test]
 async fn a_port_that_is_taken_is_said_and_not_ready() {
+    for (port, name) in [(53, "DNS over TCP"), (80, "HTTP"), (443, "HTTPS")] {
+        let settings = settings("domains: [a.example]");
+        let _taken = TcpListener::bind((settings.address, port)).unwrap();
+        not_ready(&settings, name).await;
+    }
     let settings = settings("domains: [a.example]");
-    let _taken = std::net::TcpListener::bind((settings.address, 443)).unwrap();
-    let mut program = Program::start(&settings).await;
+    let _taken = UdpSocket::bind((settings.address, 53)).unwrap();
+    not_ready(&settings, "DNS over UDP").await;
+}
+
+async fn not_ready(settings: &Settings, name: &str) {
+    let mut program = Program::start(settings).await;
     assert!(!program.answers.ready().await.unwrap());
     let mut said = String::new();
-    program
-        .child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .await
-        .unwrap();
-    assert!(said.contains("cannot serve the HTTPS socket"), "{said}");
+    let mut stderr = program.child.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).await.unwrap();
+    assert!(
+        said.contains(&format!("cannot serve the {name} socket")),
+        "{said}"
+    );
 }
 
 struct Program {

@@ -2,17 +2,18 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     net::Ipv4Addr,
     process::{Command, Stdio},
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::Ordering,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use origin::Origin;
 use rustix::process::Signal;
 
 use crate::host::{host_addresses, host_service};
+use crate::outside::Outside;
 use crate::setup::{BUSYBOX, DEBIAN, Run, Setup, cordon, eventually, on_every_engine, read_all};
 
 /// Waits for a list of targets, tries each over TCP and UDP, and says what answers over TCP. Link-local
@@ -203,6 +204,54 @@ on_every_engine! {
         running.end();
     }
 
+    fn a_packet_with_a_route_through_the_proxy_is_not_forwarded(setup) {
+        let running = beside(setup).start_script("sleep 60");
+        let names = setup.containers_of(running.pid());
+        let process = |of_the_proxy: bool| {
+            let name = names.iter().find(|name| name.ends_with("-proxy") == of_the_proxy).unwrap();
+            setup.ask(&["inspect", "--format", "{{.State.Pid}}", name]).trim().to_owned()
+        };
+        let (workload, proxy) = (process(false), process(true));
+        let resolver = fs::read_to_string(format!("/proc/{workload}/root/etc/resolv.conf")).unwrap();
+        let address = resolver.trim().strip_prefix("nameserver ").unwrap();
+        // The workload may not set a route; here the host's root does it in its place.
+        let within = |command: &[&str]| {
+            let status = Command::new("nsenter").args(["-t", &workload, "-n"]).args(command).status().unwrap();
+            assert!(status.success(), "{command:?}");
+        };
+        let dropped = ip_counter(&proxy, "InAddrErrors");
+        within(&["ip", "route", "replace", "198.51.100.0/24", "via", address]);
+        let send = || within(&["bash", "-c", "echo probe > /dev/udp/198.51.100.7/4242"]);
+        if setup == Setup::Docker {
+            // Docker's own firewall lets nothing through that is not for the network.
+            for _ in 0..10 {
+                send();
+            }
+        } else {
+            eventually("the proxy has got a packet and dropped it", Duration::from_secs(20), || {
+                send();
+                ip_counter(&proxy, "InAddrErrors") > dropped
+            });
+        }
+        assert_eq!(ip_counter(&proxy, "ForwDatagrams"), 0);
+        running.signal(Signal::TERM);
+        running.end();
+    }
+
+    fn events_pass_the_proxy_container_one_by_one(setup) {
+        let outside = Outside::new(&["api.example.com"]);
+        let mut running = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .sh("curl -sSN 'https://api.example.com/events?count=4&pause=700'").start();
+        let lines = BufReader::new(running.child.stdout.take().unwrap()).lines();
+        let times: Vec<_> = lines.map_while(Result::ok).filter(|line| line.starts_with("data:")).map(|_| Instant::now()).collect();
+        assert_eq!(running.end().code, 0);
+        assert_eq!(times.len(), 4);
+        for pair in times.windows(2) {
+            let gap = pair[1] - pair[0];
+            assert!(gap.as_millis() > 300, "events came together: {gap:?}");
+        }
+    }
+
     fn two_runs_side_by_side_do_not_reach_each_other(setup) {
         let other = beside(setup).image(DEBIAN).sh("hostname -I | cut -d' ' -f1 > address; sed -n 's/nameserver //p' /etc/resolv.conf > proxy; touch ready; exec python3 -m http.server --bind 0.0.0.0 4242 >&2");
         let running = other.start();
@@ -378,6 +427,16 @@ fn probe(setup: Setup, targets: impl FnOnce(&str) -> Vec<String>) -> Vec<String>
     found.map(str::to_owned).collect()
 }
 
+/// One of the kernel's counters of IPv4 packets, in the network of a process.
+fn ip_counter(process: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/net/snmp")).unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    let (_, value) = pairs.find(|(found, _)| *found == name).unwrap();
+    value.parse().unwrap()
+}
+
 /// Everything that the process with this id left, networks among it.
 fn left_by(setup: Setup, pid: u32) -> Vec<String> {
     let listed = setup.ask(&["network", "ls", "--format", "{{.Name}}"]);
@@ -386,40 +445,4 @@ fn left_by(setup: Setup, pid: u32) -> Vec<String> {
     let mut left = setup.left_by(pid);
     left.extend(networks.map(|name| format!("network {name}")));
     left
-}
-
-/// The world outside as a container's network reaches it: at an address that is not loopback.
-struct Outside {
-    origin: Origin,
-    address: Ipv4Addr,
-}
-
-impl Outside {
-    fn new(names: &[&str]) -> Self {
-        static NEXT: AtomicU8 = AtomicU8::new(1);
-        let [.., high, low] = std::process::id().to_be_bytes();
-        // The range for benchmarks between networks; bit by bit from the process id.
-        let address = Ipv4Addr::new(
-            198,
-            18 | (high & 1),
-            low,
-            NEXT.fetch_add(1, Ordering::SeqCst),
-        );
-        ip(&["addr", "add", &format!("{address}/32"), "dev", "lo"]);
-        Self {
-            origin: Origin::start_at(address, names),
-            address,
-        }
-    }
-}
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        ip(&["addr", "del", &format!("{}/32", self.address), "dev", "lo"]);
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    let status = Command::new("ip").args(arguments).status().unwrap();
-    assert!(status.success(), "ip {arguments:?}");
 }

@@ -78,6 +78,15 @@ pub enum Error {
         /// The URL without its credentials.
         url: String,
     },
+    /// The credentials for the corporate proxy cannot be sent.
+    #[error("the credentials for the upstream proxy cannot be sent")]
+    ProxyCredentials,
+    /// What bypasses the corporate proxy cannot be understood.
+    #[error("{entry:?} is no host, address or network that could bypass the upstream proxy")]
+    ProxyBypass {
+        /// The entry of the list.
+        entry: String,
+    },
     /// A log file cannot be opened or read.
     #[error("cannot use the network log {}", path.display())]
     Log {

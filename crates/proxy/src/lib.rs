@@ -59,5 +59,5 @@ pub use log::{
 };
 pub use program::{Answers, Document, Order, serve};
 pub use proxy::Proxy;
-pub use settings::{HostRoots, HttpProxy, Settings, Sockets, Upstream, read_ca_bundle};
+pub use settings::{Bypass, HostRoots, HttpProxy, Settings, Sockets, Upstream, read_ca_bundle};
 pub use upstream::Roots;

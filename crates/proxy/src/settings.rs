@@ -1,20 +1,21 @@
 //! What a proxy is told before it starts.
 
+mod http_proxy;
+
 use std::{
     fmt, fs,
     net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
     path::Path,
-    str::FromStr,
     time::Duration,
 };
 
-use cordon_policy::{Allowlist, Authority};
+use cordon_policy::Allowlist;
 use cordon_secrets::SecretReplacements;
-use data_encoding::BASE64;
-use http::HeaderValue;
 use rustls::pki_types::{CertificateDer, pem, pem::PemObject};
 
 use crate::{Error, Limits, LogTarget, OnRecord};
+
+pub use http_proxy::{Bypass, HttpProxy};
 
 /// The listening sockets of one sandbox, bound and owned.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ pub struct Upstream {
     pub host_roots: HostRoots,
     /// Roots to trust beside the host's own.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// A proxy that every connection goes through.
+    /// A proxy that connections go through, but for the hosts that it bypasses.
     pub http_proxy: Option<HttpProxy>,
     /// For a name to resolve.
     pub resolve_time: Duration,
@@ -144,59 +145,4 @@ pub fn read_ca_bundle(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error
         });
     }
     Ok(certificates)
-}
-
-/// An HTTP proxy between us and the outside, asked with CONNECT.
-///
-/// It resolves the names itself, so the addresses behind them cannot be checked here: with a proxy
-/// set, what private addresses are reachable is the proxy's decision. Hosts that are written as
-/// addresses are checked as ever.
-#[derive(Clone)]
-pub struct HttpProxy {
-    pub(crate) authority: Authority,
-    pub(crate) authorization: Option<HeaderValue>,
-}
-
-impl HttpProxy {
-    pub(crate) fn port(&self) -> u16 {
-        self.authority.port.unwrap_or(80)
-    }
-}
-
-impl FromStr for HttpProxy {
-    type Err = Error;
-
-    /// Reads `http://[user:password@]host[:port]`; the scheme may be left out.
-    fn from_str(url: &str) -> Result<Self, Error> {
-        let rest = url.strip_prefix("http://").unwrap_or(url);
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let (user, place) = match rest.rsplit_once('@') {
-            Some((user, place)) => (Some(user), place),
-            None => (None, rest),
-        };
-        let bad = || Error::ProxyUrl {
-            url: place.to_owned(),
-        };
-        let authority = Authority::parse(place.as_bytes()).map_err(|_| bad())?;
-        let authorization = match user {
-            Some(user) => {
-                let user = percent_encoding::percent_decode_str(user).collect::<Vec<_>>();
-                let value = format!("Basic {}", BASE64.encode(&user));
-                let mut value = HeaderValue::try_from(value).map_err(|_| bad())?;
-                value.set_sensitive(true);
-                Some(value)
-            }
-            None => None,
-        };
-        Ok(Self {
-            authority,
-            authorization,
-        })
-    }
-}
-
-impl fmt::Debug for HttpProxy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HttpProxy({})", self.authority)
-    }
 }

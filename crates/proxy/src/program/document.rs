@@ -173,6 +173,7 @@ struct WireRoots {
 struct WireHttpProxy {
     authority: String,
     authorization: Option<Kept>,
+    bypass: String,
 }
 
 impl WireRoots {
@@ -202,6 +203,7 @@ impl WireHttpProxy {
                 .as_ref()
                 .and_then(|value| value.to_str().ok())
                 .map(|value| value.to_owned().into()),
+            bypass: proxy.bypass.to_string(),
         }
     }
 
@@ -219,6 +221,7 @@ impl WireHttpProxy {
         Ok(HttpProxy {
             authority: authority.map_err(|_| Error::BadDocument)?,
             authorization,
+            bypass: self.bypass.parse()?,
         })
     }
 }
@@ -303,10 +306,11 @@ mod tests {
     fn settings_survive_the_way_into_the_container() {
         let allowlist =
             Allowlist::from_yaml("domains: [{ host: api.example.com, ports: [8443] }]").unwrap();
+        let http_proxy: HttpProxy = "http://user:pass@proxy.example:3128".parse().unwrap();
         let settings = Settings {
             upstream: Upstream {
                 dns_servers: vec!["192.0.2.1:53".parse().unwrap()],
-                http_proxy: Some("http://user:pass@proxy.example:3128".parse().unwrap()),
+                http_proxy: Some(http_proxy.bypassing("corp.example, 10.0.0.0/8".parse().unwrap())),
                 idle_time: Duration::from_millis(1234),
                 ..Upstream::default()
             },
@@ -341,6 +345,7 @@ mod tests {
             proxy.authorization,
             was.http_proxy.as_ref().unwrap().authorization
         );
+        assert_eq!(proxy.bypass.to_string(), "corp.example,10.0.0.0/8");
     }
 
     #[test]

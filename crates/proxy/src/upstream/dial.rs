@@ -41,8 +41,10 @@ impl Dialler {
 
     pub(super) async fn dial(&self, route: Route<'_>) -> Result<Dialled, Trouble> {
         let (stream, address) = match &self.settings.http_proxy {
-            Some(proxy) => (self.through(proxy, route).await?, None),
-            None => {
+            Some(proxy) if !proxy.bypass.covers(route.host, route.port) => {
+                (self.through(proxy, route).await?, None)
+            }
+            Some(_) | None => {
                 let (stream, address) = self.direct(route).await?;
                 (stream, Some(address))
             }

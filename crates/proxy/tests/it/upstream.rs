@@ -7,10 +7,10 @@ use std::{
 };
 
 use cordon_policy::Allowlist;
-use cordon_proxy::{Upstream, Verdict};
+use cordon_proxy::{HttpProxy, Upstream, Verdict};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
 };
 
 use crate::support::{Bench, Origin, Plan};
@@ -206,6 +206,49 @@ async fn a_waiting_connection_does_not_outlive_its_permission() {
     trouble(&bench, &origin.http_url("/"), 403, "host_not_listed").await;
 }
 
+/// A name server that answers the first question with the one address and all others with the other, at once stale.
+async fn moving_name(first: Ipv4Addr, then: Ipv4Addr) -> SocketAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut answers = 0;
+        let mut buffer = [0; 1024];
+        while let Ok((length, peer)) = socket.recv_from(&mut buffer).await {
+            let current = if answers == 0 { first } else { then };
+            let Some(mut reply) =
+                cordon_proxy::answer(&buffer[..length], current).map(|answer| answer.reply)
+            else {
+                continue;
+            };
+            let record = b"\xc0\x0c\x00\x01\x00\x01";
+            if let Some(at) = reply
+                .windows(record.len())
+                .position(|window| window == record)
+            {
+                reply[at + record.len()..][..4].fill(0);
+                answers += 1;
+            }
+            socket.send_to(&reply, peer).await.unwrap();
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_moves_to_another_address_is_judged_by_the_one_that_is_dialled() {
+    let origin = Origin::start().await;
+    let mut plan = Plan::new(&origin);
+    let metadata = Ipv4Addr::new(169, 254, 169, 254);
+    plan.upstream.dns_servers = vec![moving_name(Ipv4Addr::LOCALHOST, metadata).await];
+    // No connection is kept, so that the second request has to dial.
+    plan.limits.idle_upstreams_per_host = 0;
+    let bench = plan.start().await;
+    let answer = bench.curl(&[&origin.http_url("/")]).await;
+    assert!(answer.contains("200"), "{answer}");
+    trouble(&bench, &origin.http_url("/"), 403, "address_refused").await;
+    assert_eq!(origin.seen().len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_response_that_stalls_is_broken_off() {
     let origin = Origin::start().await;
@@ -302,6 +345,24 @@ async fn a_corporate_proxy_is_asked_with_its_credentials() {
     let bench = plan.start().await;
     let body = trouble(&bench, &url, 502, "proxy_failure").await;
     assert!(body["message"].as_str().unwrap().contains("407"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_bypasses_a_corporate_proxy_is_dialled_and_its_address_checked() {
+    let origin = Origin::start().await;
+    let (proxy, heads) = corporate_proxy(origin.https).await;
+    let mut plan = Plan::new(&origin);
+    let proxy: HttpProxy = format!("http://user:p%40ss@{proxy}/").parse().unwrap();
+    let bypass = "near.api.test, metadata.api.test";
+    plan.upstream.http_proxy = Some(proxy.bypassing(bypass.parse().unwrap()));
+    let bench = plan.start().await;
+    let url = |name: &str| format!("https://{name}.api.test:{}/x", origin.https.port());
+    let passed = "hello from /x\n200 2";
+    assert_eq!(bench.curl(&[&url("near")]).await, passed);
+    trouble(&bench, &url("metadata"), 403, "address_refused").await;
+    assert!(heads.lock().unwrap().is_empty());
+    assert_eq!(bench.curl(&[&url("far")]).await, passed);
+    assert_eq!(heads.lock().unwrap().len(), 1);
 }
 
 /// An origin that answers each head with these bytes, the rest after what it reads next.

@@ -14,6 +14,7 @@ mod framing;
 mod git;
 mod http;
 mod http2;
+mod interim;
 mod limits;
 mod log;
 mod program;

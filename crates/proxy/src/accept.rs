@@ -20,6 +20,7 @@ use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
 
 use crate::{
     Limits,
+    ahead::{ReadAhead, Socket},
     exchange::Exchange,
     frames::{Streams, Tap},
     front::{Front, Heads},
@@ -27,6 +28,7 @@ use crate::{
     log::{Event, Location, Place},
     refusal::{MalformedHead, Refusal},
     serve::{Client, Shared},
+    through::Through,
 };
 
 /// Serves a listener until the task is dropped.
@@ -113,17 +115,14 @@ impl Connection {
         &self,
         stream: TcpStream,
         name: &mut Option<String>,
-    ) -> io::Result<TlsStream<TcpStream>> {
+    ) -> io::Result<TlsStream<Socket>> {
+        let stream = Through::new(stream, ReadAhead::new(&self.shared.buffers));
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         *name = hello.client_hello().server_name().map(str::to_owned);
         hello.into_stream(Arc::clone(&self.tls)).await
     }
 
-    async fn serve_secured(
-        self,
-        stream: TlsStream<TcpStream>,
-        sni: Option<Host>,
-    ) -> io::Result<()> {
+    async fn serve_secured(self, stream: TlsStream<Socket>, sni: Option<Host>) -> io::Result<()> {
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let arrival = Arrival {
             scheme: Scheme::Https,

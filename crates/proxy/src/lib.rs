@@ -25,6 +25,7 @@
 //! ```
 
 mod accept;
+mod ahead;
 mod body;
 mod ca;
 mod credentials;
@@ -44,6 +45,7 @@ mod refusal;
 mod serve;
 mod settings;
 mod tasks;
+mod through;
 mod tls;
 mod upload;
 mod upstream;

@@ -12,6 +12,7 @@ use tokio::{
 
 use crate::{
     CertificateAuthority, Error, Settings, Sockets, Summary, accept,
+    ahead::Buffers,
     credentials::{Credentials, Secrets},
     dns::{self, Responder},
     log::{Event, Log, Writer},
@@ -47,12 +48,13 @@ impl Proxy {
         } = settings;
         let secrets = Secrets::new(replacements);
         let tasks = Tasks::default();
+        let buffers = Buffers::default();
         let http = tcp("HTTP", sockets.http)?;
         let https = tcp("HTTPS", sockets.https)?;
         let dns_tcp = tcp("DNS over TCP", sockets.dns_tcp)?;
         let dns_udp = udp(sockets.dns_udp)?;
         let tls = tls::config(authority, address, limits.leaves)?;
-        let upstreams = Upstreams::new(upstream.clone(), &limits, tasks.clone())?;
+        let upstreams = Upstreams::new(upstream.clone(), &limits, tasks.clone(), buffers.clone())?;
 
         let (log, records) = Log::new(limits.requests);
         let writer = Writer::start(
@@ -82,6 +84,7 @@ impl Proxy {
             limits,
             log,
             tasks: tasks.clone(),
+            buffers,
         });
         tasks.spawn(dns::serve_udp(dns_udp, Arc::clone(&responder)));
         tasks.spawn(dns::serve_tcp(dns_tcp, responder));

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Limits, Upstream,
+    ahead::Buffers,
     body::{RequestBody, ResponseBody},
     credentials::{Credentials, Refused, Scrubbing, Secrets},
     exchange::{Exchange, method_bytes},
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) inspections: Arc<Semaphore>,
     pub(crate) log: Log,
     pub(crate) tasks: Tasks,
+    pub(crate) buffers: Buffers,
 }
 
 /// One connection of the workload.

@@ -13,13 +13,18 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{Leg, Route, Trouble, resolve::Resolver, stream::Stream, trust::Trust};
-use crate::{Error, HttpProxy, Upstream};
+use crate::{
+    Error, HttpProxy, Upstream,
+    ahead::{Buffers, ReadAhead},
+    through::Through,
+};
 
 /// Dials upstreams.
 pub(super) struct Dialler {
     resolver: Resolver,
     trust: Trust,
     settings: Upstream,
+    buffers: Buffers,
 }
 
 /// A connection that is ready for its first request.
@@ -31,11 +36,12 @@ pub(super) struct Dialled {
 }
 
 impl Dialler {
-    pub(super) fn new(settings: Upstream) -> Result<Self, Error> {
+    pub(super) fn new(settings: Upstream, buffers: Buffers) -> Result<Self, Error> {
         Ok(Self {
             resolver: Resolver::new(settings.dns_servers.clone(), settings.resolve_time),
             trust: Trust::new(settings.host_roots, &settings.extra_roots)?,
             settings,
+            buffers,
         })
     }
 
@@ -153,6 +159,7 @@ impl Dialler {
             None => ServerName::try_from(route.host.as_str().to_owned())
                 .map_err(|error| failed(error.to_string()))?,
         };
+        let stream = Through::new(stream, ReadAhead::new(&self.buffers));
         let handshake = TlsConnector::from(Arc::clone(config)).connect(name, stream);
         match timeout(self.settings.tls_time, handshake).await {
             Ok(Ok(stream)) => {

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     Error, Limits, Upstream,
+    ahead::Buffers,
     body::{RequestBody, Traffic},
     forward,
     tasks::Tasks,
@@ -47,7 +48,12 @@ pub(crate) struct Sent {
 }
 
 impl Upstreams {
-    pub(crate) fn new(settings: Upstream, limits: &Limits, tasks: Tasks) -> Result<Self, Error> {
+    pub(crate) fn new(
+        settings: Upstream,
+        limits: &Limits,
+        tasks: Tasks,
+        buffers: Buffers,
+    ) -> Result<Self, Error> {
         let bounds = Bounds {
             waiting: limits.idle_upstreams,
             waiting_per_host: limits.idle_upstreams_per_host,
@@ -55,7 +61,7 @@ impl Upstreams {
         };
         let shared = Shared {
             answer_time: settings.first_byte_time,
-            dialler: Dialler::new(settings)?,
+            dialler: Dialler::new(settings, buffers)?,
             pool: Mutex::new(Pool::new(bounds)),
             tasks,
         };

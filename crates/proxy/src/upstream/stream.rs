@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::{
@@ -12,9 +12,11 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
+use crate::ahead::Socket;
+
 pub(super) enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Socket>>),
 }
 
 impl AsyncRead for Stream {
@@ -25,7 +27,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => poll_records(stream, cx, buf),
         }
     }
 }
@@ -74,3 +76,24 @@ impl AsyncWrite for Stream {
         }
     }
 }
+
+/// The TLS library gives one record at a time. What it can give without asking the socket is taken along.
+fn poll_records(
+    stream: &mut TlsStream<Socket>,
+    cx: &mut Context<'_>,
+    buf: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
+    while buf.remaining() > 0 && stream.get_ref().0.reads().len() > RECORD {
+        let room = buf.remaining();
+        // The end, or a failure, is told again to whoever asks again.
+        let read = Pin::new(&mut *stream).poll_read(cx, buf);
+        if buf.remaining() == room || !matches!(read, Poll::Ready(Ok(()))) {
+            break;
+        }
+    }
+    Poll::Ready(Ok(()))
+}
+
+/// The longest record of TLS, with what it is wrapped in.
+const RECORD: usize = 16 * 1024 + 2048 + 5;

@@ -1,0 +1,124 @@
+//! Reads ahead of the TLS library, which asks the socket for four kibibytes at a time.
+//!
+//! A connection that gives as much as was asked for has more to give; from then on it is read in large pieces, until
+//! it has nothing. The buffers go from connection to connection, so that one that rests holds none.
+
+use std::{
+    io, mem,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, BytesMut};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::TcpStream,
+};
+use tokio_util::io::poll_read_buf;
+
+use crate::through::{Reads, Through};
+
+/// A connection below TLS.
+pub(crate) type Socket = Through<TcpStream, ReadAhead>;
+
+/// What was read and not asked for yet.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    buffers: Buffers,
+    buffer: BytesMut,
+    /// Whether the connection is likely to have more than it is asked for.
+    flows: bool,
+}
+
+impl ReadAhead {
+    pub(crate) fn new(buffers: &Buffers) -> Self {
+        Self {
+            buffers: buffers.clone(),
+            buffer: BytesMut::new(),
+            flows: false,
+        }
+    }
+
+    /// How many bytes can be had without asking the connection.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    fn poll_fill<S: AsyncRead + Unpin>(
+        &mut self,
+        below: &mut S,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if self.buffer.capacity() == 0 {
+            self.buffer = self.buffers.take();
+        }
+        self.buffer.reserve(BUFFER);
+        let read = poll_read_buf(Pin::new(below), cx, &mut self.buffer);
+        if !matches!(read, Poll::Ready(Ok(1..))) {
+            self.flows = false;
+            self.buffers.give_back(mem::take(&mut self.buffer));
+        }
+        read
+    }
+}
+
+impl Reads for ReadAhead {
+    fn poll_read<S: AsyncRead + Unpin>(
+        &mut self,
+        below: &mut S,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.buffer.is_empty() && !self.flows {
+            ready!(Pin::new(below).poll_read(cx, buf))?;
+            self.flows = buf.remaining() == 0;
+            return Poll::Ready(Ok(()));
+        }
+        if self.buffer.is_empty() {
+            ready!(self.poll_fill(below, cx))?;
+        }
+        let length = self.buffer.len().min(buf.remaining());
+        buf.put_slice(&self.buffer[..length]);
+        self.buffer.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.buffers.give_back(mem::take(&mut self.buffer));
+    }
+}
+
+/// Buffers that nobody uses at the moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffers(Arc<Mutex<Vec<BytesMut>>>);
+
+impl Buffers {
+    fn take(&self) -> BytesMut {
+        self.spare().pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, mut buffer: BytesMut) {
+        if buffer.capacity() == 0 {
+            return;
+        }
+        buffer.clear();
+        let mut spare = self.spare();
+        if spare.len() < SPARE {
+            spare.push(buffer);
+        }
+    }
+
+    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<BytesMut>> {
+        // No code panics while it holds the lock, and a list of buffers is never half-made.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A few records of TLS, and what the kernel holds ready for a connection that flows.
+const BUFFER: usize = 64 * 1024;
+
+/// Buffers that wait for use; more are given back to the system.
+const SPARE: usize = 8;

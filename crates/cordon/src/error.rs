@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{FileError, GitError, InvalidContextId, InvalidLimit, MountError};
+use crate::{
+    FileError, GitError, InvalidContextId, InvalidLimit, MountError,
+    modes::{AppleError, BridgeError},
+};
 
 /// The sandbox could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -173,6 +176,12 @@ pub enum SandboxError {
         /// Why not.
         source: io::Error,
     },
+    /// `vibebox` was not used, or did not do what it was asked.
+    #[error(transparent)]
+    Bridge(#[from] Box<BridgeError>),
+    /// Apple's `container` was not used, or did not do what it was asked.
+    #[error(transparent)]
+    Apple(Box<AppleError>),
     /// There is nothing to run.
     #[error("no command to run")]
     NoCommand,
@@ -215,6 +224,8 @@ impl SandboxError {
             Self::Door { .. } => Some(
                 "see whether the machine is overloaded, and whether the engine can run `podman run --rm --network none IMAGE true`".into(),
             ),
+            Self::Bridge(error) => error.hint(),
+            Self::Apple(error) => error.hint(),
             Self::Mount(error) => mount_hint(error),
             Self::MountMoved { .. } => Some(
                 "somebody replaced the mounted directory, or one above it, while the container started; see who writes there, and run it again".into(),

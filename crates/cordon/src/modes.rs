@@ -3,17 +3,23 @@
 //! A mode is chosen by the configuration and by nothing else. There is no falling back from one to
 //! another: what cannot be had is an error.
 
+mod apple;
 mod file;
+mod notice;
 mod output;
 mod session;
+mod vibebox;
 
 use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
+pub use apple::{AppleError, AppleExecutor};
 pub use file::AgentsFile;
+pub use notice::ModeNotice;
 pub(crate) use output::{Cut, collect};
 pub use output::{OUTPUT_LIMIT, strip_ansi};
 pub(crate) use session::Hold;
 pub use session::{Pipes, SessionCommand, SessionContainers, SessionEnd, SessionState};
+pub use vibebox::{BridgeError, BridgeErrorKind, HostUse, Init, Stage, VibeboxExecutor};
 
 use crate::{Allowlist, Mount, ResourceLimits};
 
@@ -368,6 +374,12 @@ fn word<T: Copy, const N: usize>(
         written: written.to_owned(),
         known,
     })
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "session {:?} of agent {:?}", self.session, self.agent)
+    }
 }
 
 impl fmt::Display for Mode {

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::{EngineKind, Wiring};
+use crate::{EngineKind, Wiring, modes::ModeNotice};
 
 /// Something that was adapted, weakened or cleaned up. Nothing of that kind happens in silence.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -76,6 +76,8 @@ pub enum Notice {
         /// Why.
         what: String,
     },
+    /// Something about where an agent's commands run.
+    Mode(ModeNotice),
     /// Lines of the network log were lost.
     LogLost {
         /// How many.
@@ -99,6 +101,7 @@ impl Notice {
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
+            Self::Mode(notice) => notice.level(),
             Self::RuntimeReplaced { .. }
             | Self::OpenFilesLowered { .. }
             | Self::LeftoversRemoved { .. }
@@ -184,6 +187,7 @@ impl fmt::Display for Notice {
                 "the container of session {session:?} of agent {agent:?} was lost; a new one is started"
             ),
             Self::PolicyKept { what } => write!(f, "the policy is still the one before: {what}"),
+            Self::Mode(notice) => notice.fmt(f),
             Self::LogLost { lost, cause } => {
                 write!(
                     f,

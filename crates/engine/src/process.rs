@@ -294,6 +294,15 @@ pub fn which(name: &str) -> Option<PathBuf> {
         })
 }
 
+/// The program at a path, or the first of that name on the search path.
+#[must_use]
+pub fn find(program: &Path) -> Option<PathBuf> {
+    match program.to_str() {
+        Some(name) if !name.contains('/') => which(name),
+        Some(_) | None => program.exists().then(|| program.to_owned()),
+    }
+}
+
 async fn feed(stdin: Option<tokio::process::ChildStdin>, input: &[u8]) -> io::Result<()> {
     let Some(mut stdin) = stdin else {
         return Ok(());

@@ -1,0 +1,6 @@
+//! The drivers of Apple's `container` and of `vibebox`. Neither runs here: small programs stand in for
+//! them at the outermost process, record how they are called and behave as theirs do.
+
+mod apple;
+mod stand_in;
+mod vibebox;

@@ -7,7 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 CORDON := target/release/cordon
 SCRIPTS := scripts/setup scripts/as-root scripts/as-rootless scripts/demo scripts/bench-start \
-           scripts/bench-proxy scripts/bench-instructions scripts/clean-containers scripts/fuzz .ci/run
+           scripts/bench-proxy scripts/bench-instructions scripts/clean-containers scripts/fuzz .ci/run \
+           crates/engine/src/build/enter.sh crates/engine/src/build/runtime.sh
 ROOTLESS_PACKAGES := cordon-image
 FUZZ_SECONDS ?= 600
 

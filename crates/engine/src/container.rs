@@ -19,6 +19,8 @@ pub struct Container(pub String);
 pub struct ContainerState {
     /// It runs.
     pub running: bool,
+    /// Its first process, as the engine's machine counts them.
+    pub pid: Option<u32>,
     /// Its exit status once it ran.
     pub exit_code: i32,
     /// The kernel killed it for want of memory.
@@ -184,6 +186,7 @@ impl Engine {
             .map_err(|source| Error::Unreadable { verb, source })?;
         Ok(Some(ContainerState {
             running: state.running,
+            pid: (state.pid > 0).then_some(state.pid),
             exit_code: state.exit_code,
             oom_killed: state.oom_killed,
         }))
@@ -280,6 +283,8 @@ const SETUP_FAILED: i32 = 125;
 struct State {
     #[serde(rename = "Running", default)]
     running: bool,
+    #[serde(rename = "Pid", default)]
+    pid: u32,
     #[serde(rename = "ExitCode", default)]
     exit_code: i32,
     #[serde(rename = "OOMKilled", default)]

@@ -204,6 +204,11 @@ impl Engine {
             .fold(call, |call, (name, value)| call.env(name, value)))
     }
 
+    /// Where what is kept between runs lies.
+    pub(crate) fn cache(&self) -> &Path {
+        &self.cache
+    }
+
     /// A call of this engine, with the options that come before every verb.
     pub(crate) fn call(&self, verb: &[&str]) -> Call {
         let said = format!("{} {}", self.kind, verb.join(" "));

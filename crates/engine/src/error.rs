@@ -92,6 +92,18 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// All of a build cannot be put into a network namespace.
+    #[error("{kind} cannot build behind the door")]
+    BuildOutside {
+        /// Which engine.
+        kind: Kind,
+    },
+    /// The engine's OCI runtime is not on the search path.
+    #[error("the runtime `{name}` is not to be found")]
+    NoRuntime {
+        /// Its name.
+        name: String,
+    },
     /// A host path cannot be written as an engine's argument.
     #[error("{} holds both a comma and a colon, which no engine can mount", path.display())]
     MountPath {
@@ -150,6 +162,10 @@ impl Error {
             Self::NetworkTaken { .. } => Some(
                 "list the networks with `podman network ls` or `docker network ls`, and remove what nobody uses".into(),
             ),
+            Self::BuildOutside { .. } => Some(
+                "use a podman that runs on this machine, or say --build-network none, or host if you trust the Dockerfile".into(),
+            ),
+            Self::NoRuntime { name } => Some(format!("put `{name}` on the PATH")),
             Self::Spawn { .. } | Self::Unreadable { .. } | Self::Lost { .. } => None,
         }
     }

@@ -1,16 +1,11 @@
 //! Images: what is there, and how to get more.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::{Engine, Error, Network, process::Streams};
+use crate::{Engine, Error, process::Streams};
 
 /// An image in the engine's store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,25 +16,6 @@ pub struct Image {
     pub created: String,
     /// Its names.
     pub tags: Vec<String>,
-}
-
-/// A build.
-#[derive(Clone, Debug)]
-pub struct BuildSpec {
-    /// The directory that is sent to the engine.
-    pub context: PathBuf,
-    /// The file in it that says what to do.
-    pub dockerfile: PathBuf,
-    /// The name of the result.
-    pub tag: String,
-    /// Labels of the result.
-    pub labels: Vec<(String, String)>,
-    /// Layers of earlier builds may be used.
-    pub cached: bool,
-    /// What the build's own commands are connected to.
-    pub network: Network,
-    /// How long it may take.
-    pub limit: Duration,
 }
 
 impl Engine {
@@ -119,7 +95,7 @@ impl Engine {
     /// When it cannot be fetched.
     pub async fn pull(&self, reference: &str, on_line: impl FnMut(&str)) -> Result<(), Error> {
         let call = self.call(&["pull"]).args([reference]).limit(PULL_LIMIT);
-        match self.streamed(call, PULL_LIMIT, on_line).await {
+        match self.streamed(call, Input::None, PULL_LIMIT, on_line).await {
             Err(Error::Rejected { stderr, .. }) => Err(Error::PullFailed {
                 kind: self.kind(),
                 image: reference.to_owned(),
@@ -127,47 +103,6 @@ impl Engine {
             }),
             other => other,
         }
-    }
-
-    /// Builds an image; every line of the output is given to `on_line` as it comes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Rejected`] with the end of the output when the build fails.
-    pub async fn build(&self, spec: &BuildSpec, on_line: impl FnMut(&str)) -> Result<(), Error> {
-        let mut arguments: Vec<OsString> = vec![
-            "--file".into(),
-            spec.dockerfile.clone().into(),
-            "--tag".into(),
-            (&spec.tag).into(),
-        ];
-        for (name, value) in &spec.labels {
-            arguments.extend(["--label".into(), format!("{name}={value}").into()]);
-        }
-        if !spec.cached {
-            arguments.push("--no-cache".into());
-        }
-        // Docker keeps the container of a step that failed unless it is told otherwise.
-        arguments.push("--force-rm".into());
-        match &spec.network {
-            Network::Default => {}
-            Network::None => arguments.extend(["--network".into(), "none".into()]),
-            Network::Named { name, .. } => arguments.extend(["--network".into(), name.into()]),
-        }
-        for limit in self.facts().rlimits() {
-            arguments.extend([
-                "--ulimit".into(),
-                format!("{}={}:{}", limit.name, limit.soft, limit.hard).into(),
-            ]);
-        }
-        arguments.push(spec.context.clone().into());
-        // BuildKit draws a terminal's picture and wants a plug-in; the plain builder prints lines.
-        let call = self
-            .call(&["build"])
-            .args(arguments)
-            .env("DOCKER_BUILDKIT", "0")
-            .limit(spec.limit);
-        self.streamed(call, spec.limit, on_line).await
     }
 
     /// Writes images to an archive.
@@ -213,18 +148,23 @@ impl Engine {
     }
 
     /// Runs a call to its end, line by line; the end of the output is what an error shows.
-    async fn streamed(
+    pub(crate) async fn streamed(
         &self,
         call: crate::process::Call,
+        input: Input,
         limit: Duration,
         mut on_line: impl FnMut(&str),
     ) -> Result<(), Error> {
         let verb = call.verb().to_owned();
         let mut child = call.spawn(Streams {
-            stdin: Stdio::null(),
+            stdin: match input {
+                Input::None => Stdio::null(),
+                Input::Open => Stdio::piped(),
+            },
             stdout: Stdio::piped(),
             stderr: Stdio::piped(),
         })?;
+        let _open = child.stdin.take();
         let mut tail = Tail::default();
         let (mut out, mut err) = (lines(child.stdout.take()), lines(child.stderr.take()));
         let run = async {
@@ -252,6 +192,15 @@ impl Engine {
             }
         }
     }
+}
+
+/// The standard input of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Input {
+    /// It ends at once.
+    None,
+    /// Nothing comes over it, and it ends when nobody waits for the call any more.
+    Open,
 }
 
 /// The last lines of an output.

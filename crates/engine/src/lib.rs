@@ -22,6 +22,7 @@
 //! Knows nothing of sandboxes, policies or secrets. Values of environment variables never stand in an
 //! argument list; every process is started in [`process`].
 
+mod build;
 mod container;
 mod engine;
 mod error;
@@ -31,10 +32,11 @@ mod network;
 pub mod process;
 mod spec;
 
+pub use build::{BuildNetwork, BuildSpec, Namespace};
 pub use container::{Container, ContainerState, ExecSpec, Listed, shell_code};
 pub use engine::{Choice, Engine, Kind, UnknownEngine};
 pub use error::Error;
 pub use facts::{CgroupVersion, Facts};
-pub use image::{BuildSpec, Image};
+pub use image::Image;
 pub use network::{NetworkSpec, Reach};
 pub use spec::{ContainerSpec, Limits, Mount, Network, Resolver, Rlimit, Terminal, Tmpfs};

@@ -13,6 +13,8 @@ use crate::{Engine, Error, Kind, process};
 pub struct ContainerSpec {
     /// The image's reference.
     pub image: String,
+    /// The image is no image but a directory of this machine, with the root file system in it. Podman alone can do that.
+    pub rootfs: bool,
     /// The container's name.
     pub name: Option<String>,
     /// Labels, by which it is found again.
@@ -170,6 +172,9 @@ impl ContainerSpec {
     }
 
     fn identity(&self, arguments: &mut Arguments) {
+        if self.rootfs {
+            arguments.flag("--rootfs");
+        }
         if self.remove {
             arguments.flag("--rm");
         }

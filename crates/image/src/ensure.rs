@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use cordon_engine::{BuildSpec, Engine, Image, Network};
+use cordon_engine::{BuildNetwork, BuildSpec, Engine, Image, Network};
 use jiff::Timestamp;
 
 use crate::{
@@ -29,8 +29,8 @@ pub struct Config {
     pub max_age: Duration,
     /// Where the files lie that keep builds of one image apart. Processes that share an engine share this.
     pub locks: PathBuf,
-    /// What the commands of a build are connected to.
-    pub network: Network,
+    /// What the builds of repo images are connected to. Overlays fetch nothing.
+    pub network: BuildNetwork,
     /// How long one build may take.
     pub build_limit: Duration,
 }
@@ -93,25 +93,42 @@ impl<'a> Images<'a> {
         mut progress: impl FnMut(Progress<'_>),
     ) -> Result<Ensured, Error> {
         let tags = Tags::of(&self.config.prefix, recipe, entrypoint);
-        let wanted = Wanted {
-            tag: &tags.repo,
-            kind: "repo",
-            recipe,
-            base: None,
-        };
+        let wanted = Wanted::repo(&tags, recipe);
         let repo = self.ensure_one(&wanted, &mut progress).await?;
-        let wanted = Wanted {
-            tag: &tags.overlay,
-            kind: "overlay",
-            recipe: &entrypoint.recipe(&tags.repo),
-            base: Some(repo),
-        };
+        let on_top = entrypoint.recipe(&tags.repo);
+        let wanted = Wanted::overlay(&tags, &on_top, repo);
         let overlay = self.ensure_one(&wanted, &mut progress).await?;
         Ok(Ensured {
             repo: repo.layer,
             overlay: overlay.layer,
             tags,
         })
+    }
+
+    /// The image of `recipe` and `entrypoint`, if it is there and not too old; `None` when something has to be built.
+    ///
+    /// # Errors
+    ///
+    /// When the engine refuses.
+    pub async fn ready(
+        &self,
+        recipe: &Recipe,
+        entrypoint: &Entrypoint,
+    ) -> Result<Option<Ensured>, Error> {
+        let tags = Tags::of(&self.config.prefix, recipe, entrypoint);
+        let Outlook::Ready(repo) = self.outlook(&Wanted::repo(&tags, recipe)).await? else {
+            return Ok(None);
+        };
+        let on_top = entrypoint.recipe(&tags.repo);
+        let wanted = Wanted::overlay(&tags, &on_top, repo);
+        let Outlook::Ready(overlay) = self.outlook(&wanted).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Ensured {
+            repo: repo.layer,
+            overlay: overlay.layer,
+            tags,
+        }))
     }
 
     async fn ensure_one(
@@ -172,14 +189,16 @@ impl<'a> Images<'a> {
             path: std::env::temp_dir(),
             source: died.into(),
         })??;
+        let network = wanted.network(&self.config);
         let spec = BuildSpec {
             context: layout.context(),
             dockerfile: layout.dockerfile(),
             tag: tag.to_owned(),
             // Also makes a Dockerfile of one FROM line an image of its own, with a time of its own.
-            labels: vec![(KIND_LABEL.to_owned(), wanted.kind.to_owned())],
-            cached: why.cached(),
-            network: self.config.network.clone(),
+            labels: vec![(KIND_LABEL.to_owned(), wanted.kind.label().to_owned())],
+            // The engine cannot tell a layer that was made inside from one that could reach anything.
+            cached: why.cached() && !matches!(network, BuildNetwork::Inside(_)),
+            network,
             limit: self.config.build_limit,
         };
         let built = self
@@ -221,10 +240,10 @@ impl Config {
             prefix: Prefix::default(),
             max_age: DAY,
             locks: cache.as_ref().join("locks"),
-            network: Network::Named {
+            network: BuildNetwork::Commands(Network::Named {
                 name: "host".to_owned(),
                 address: None,
-            },
+            }),
             build_limit: BUILD_LIMIT,
         }
     }
@@ -233,13 +252,54 @@ impl Config {
 /// An image as it should be.
 struct Wanted<'a> {
     tag: &'a str,
-    kind: &'static str,
+    kind: Kind,
     recipe: &'a Recipe,
     /// The image of ours that it stands on.
     base: Option<Ready>,
 }
 
-impl Wanted<'_> {
+/// Which of the two an image is.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Repo,
+    Overlay,
+}
+
+impl Kind {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Repo => "repo",
+            Self::Overlay => "overlay",
+        }
+    }
+}
+
+impl<'a> Wanted<'a> {
+    fn repo(tags: &'a Tags, recipe: &'a Recipe) -> Self {
+        Self {
+            tag: &tags.repo,
+            kind: Kind::Repo,
+            recipe,
+            base: None,
+        }
+    }
+
+    fn overlay(tags: &'a Tags, recipe: &'a Recipe, repo: Ready) -> Self {
+        Self {
+            tag: &tags.overlay,
+            kind: Kind::Overlay,
+            recipe,
+            base: Some(repo),
+        }
+    }
+
+    fn network(&self, config: &Config) -> BuildNetwork {
+        match self.kind {
+            Kind::Repo => config.network.clone(),
+            Kind::Overlay => BuildNetwork::Commands(Network::None),
+        }
+    }
+
     /// Also an image that is older than its base stands on an earlier one: a build of both may have
     /// been cut short between them.
     fn base_of(&self, created: Option<Created>) -> Base {
@@ -298,5 +358,5 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A large image on a slow line; what takes longer hangs.
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Which of the two an image is.
+/// The label that says which of the two an image is.
 const KIND_LABEL: &str = "cordon.image";

@@ -19,6 +19,7 @@ use crate::{ContextPath, Digest, Error, Ignore, tag::Fields};
 pub struct Recipe {
     dockerfile: Bytes,
     entries: BTreeMap<ContextPath, Entry>,
+    conditions: Bytes,
 }
 
 /// One thing in a build context.
@@ -51,7 +52,16 @@ impl Recipe {
         Self {
             dockerfile: dockerfile.into(),
             entries: BTreeMap::new(),
+            conditions: Bytes::new(),
         }
+    }
+
+    /// The same recipe under conditions that may change what comes of it, such as what its commands can reach. They
+    /// are part of the hash and nothing else.
+    #[must_use]
+    pub fn under(mut self, conditions: impl Into<Bytes>) -> Self {
+        self.conditions = conditions.into();
+        self
     }
 
     /// Adds a file to the context, or replaces it.
@@ -99,10 +109,14 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// The hash of every byte that goes into the image: kinds, names, modes and contents.
+    /// The hash of every byte that goes into the image, kinds, names, modes and contents, and of the conditions.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let start = Fields::new("cordon repo image 1").field(&self.dockerfile);
+        let start = match self.conditions.as_ref() {
+            [] => Fields::new("cordon repo image 1"),
+            conditions => Fields::new("cordon repo image under conditions 1").field(conditions),
+        };
+        let start = start.field(&self.dockerfile);
         let all = self.entries.iter().fold(start, |fields, (path, entry)| {
             let fields = fields.field(path.as_str().as_bytes());
             match entry {

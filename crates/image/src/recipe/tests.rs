@@ -50,6 +50,19 @@ fn the_order_of_files_does_not_matter() {
 }
 
 #[test]
+fn conditions_are_part_of_the_digest_and_cannot_run_into_the_dockerfile() {
+    let digests = [
+        Recipe::new("ab").digest(),
+        Recipe::new("ab").under("c").digest(),
+        Recipe::new("a").under("bc").digest(),
+        Recipe::new("").under("abc").digest(),
+    ];
+    let different: std::collections::HashSet<_> = digests.iter().collect();
+    assert_eq!(different.len(), digests.len());
+    assert_eq!(Recipe::new("ab").under("").digest(), digests[0]);
+}
+
+#[test]
 fn the_digest_is_the_same_in_every_version() {
     // Changing it orphans every image that is out there; do so on purpose only.
     let recipe = with(&[("tools/run", Entry::program("#!/bin/sh\n"))]);

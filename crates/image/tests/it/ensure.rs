@@ -85,7 +85,7 @@ on_each_engine! {
             tag: ensured.tags.repo.clone(),
             labels: Vec::new(),
             cached: false,
-            network: cordon_engine::Network::None,
+            network: cordon_engine::BuildNetwork::Commands(cordon_engine::Network::None),
             limit: Duration::from_secs(60),
         };
         std::fs::create_dir(&spec.context).unwrap();

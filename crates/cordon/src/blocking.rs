@@ -37,9 +37,9 @@ use std::{path::Path, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    Allowlist, CommandResult, CommandSpec, ContextId, Entrypoint, ExecutionResult, NetworkLog,
-    Progress, Prompt, Recipe, SandboxConfig, SandboxError, Secret, SessionStore, StreamEvent,
-    Streams, TaskSpec,
+    Allowlist, BuildNetwork, CommandResult, CommandSpec, ContextId, Entrypoint, ExecutionResult,
+    NetworkLog, Progress, Prompt, Recipe, SandboxConfig, SandboxError, Secret, SessionStore,
+    StreamEvent, Streams, TaskSpec,
 };
 
 /// Runs tasks in containers; [`crate::Sandbox`] for callers that block.
@@ -105,6 +105,23 @@ impl Sandbox {
     ) -> Result<String, SandboxError> {
         self.runtime
             .block_on(self.sandbox.ensure_image(recipe, entrypoint, progress))
+    }
+
+    /// The same for a build with a network of its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::ensure_image_on`].
+    pub fn ensure_image_on(
+        &self,
+        network: &BuildNetwork,
+        recipe: &Recipe,
+        entrypoint: &Entrypoint,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<String, SandboxError> {
+        let sandbox = &self.sandbox;
+        self.runtime
+            .block_on(sandbox.ensure_image_on(network, recipe, entrypoint, progress))
     }
 
     /// Stops every task that runs and waits until they are gone.

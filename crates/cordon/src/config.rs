@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use cordon_proxy::{Limits, Upstream};
 
-use crate::{Directories, EngineChoice, Notice, Topology};
+use crate::{BuildNetwork, Directories, EngineChoice, Notice, Topology};
 
 /// Everything that all tasks of a sandbox share.
 #[derive(Clone, Default)]
@@ -25,6 +25,8 @@ pub struct SandboxConfig {
     pub pull: Pull,
     /// How old an image that was built may get before it is built anew.
     pub max_image_age: MaxImageAge,
+    /// What the builds of images may reach.
+    pub build_network: BuildNetwork,
     /// How long a container may take until it hands over its sockets.
     pub start_limit: StartLimit,
     /// How containers are connected to their proxy.
@@ -79,6 +81,7 @@ impl fmt::Debug for SandboxConfig {
             .field("directories", &self.directories)
             .field("allowed_roots", &self.allowed_roots)
             .field("pull", &self.pull)
+            .field("build_network", &self.build_network)
             .field("start_limit", &self.start_limit)
             .field("topology", &self.topology)
             .finish_non_exhaustive()

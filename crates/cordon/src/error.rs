@@ -284,6 +284,8 @@ impl From<cordon_engine::Error> for SandboxError {
             | Error::TimedOut { .. }
             | Error::Unreadable { .. }
             | Error::Lost { .. }
+            | Error::BuildOutside { .. }
+            | Error::NoRuntime { .. }
             | Error::MountPath { .. }
             | Error::Variable { .. } => Self::Engine(error),
         }

@@ -25,7 +25,7 @@ use cordon_yaml::Position;
 use pool::Sources;
 use value::Value;
 
-use crate::ResourceLimits;
+use crate::{BuildMode, ResourceLimits};
 
 pub(crate) use error::Mistake;
 pub use error::{FileError, FileErrorKind};
@@ -65,6 +65,7 @@ pub struct SandboxFile {
     signing: Vec<Signing>,
     network: NetworkKeys,
     limits: ResourceLimits,
+    build_network: Option<BuildMode>,
     sources: Sources,
 }
 
@@ -114,6 +115,12 @@ impl SandboxFile {
     #[must_use]
     pub fn limits(&self) -> &ResourceLimits {
         &self.limits
+    }
+
+    /// What the build of the image may reach, where the file says so.
+    #[must_use]
+    pub fn build_network(&self) -> Option<BuildMode> {
+        self.build_network
     }
 
     /// The masked secrets that have to be looked up again while a task runs, and how long a value is

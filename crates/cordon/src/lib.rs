@@ -27,6 +27,7 @@
 //! `examples/gateway.rs` is a whole program that hands messages to an agent.
 
 pub mod blocking;
+mod build;
 mod command;
 mod config;
 mod context;
@@ -52,6 +53,7 @@ mod task;
 mod topology;
 mod trust;
 
+pub use build::{BuildMode, BuildNetwork, BuildSandbox, UnknownBuildMode};
 pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox};
 pub use config::{MaxImageAge, OnNotice, Pull, SandboxConfig, StartLimit};
 pub use context::{ContextId, InvalidContextId};

@@ -91,6 +91,14 @@ impl Place {
         Ok(door)
     }
 
+    /// Puts beside the door what programs need that a build uses and that look elsewhere.
+    pub(crate) fn furnish_build(&self) -> Result<(), SandboxError> {
+        for (file, _, content) in trust::BUILD_SETTINGS {
+            self.write(&format!("door/{file}"), content.as_bytes())?;
+        }
+        Ok(())
+    }
+
     /// Writes a file that any user of the container may read; the directory keeps others away.
     fn write(&self, name: &str, content: &[u8]) -> Result<(), SandboxError> {
         let path = self.path.join(name);

@@ -794,7 +794,8 @@ fn last_line(text: &str) -> String {
         .to_owned()
 }
 
-const INIT: &str = "/.cordon/init";
+/// Where `cordon-init` is in a container.
+pub(crate) const INIT: &str = "/.cordon/init";
 
 /// What engines give where the host lets them.
 const ENGINES_OPEN_FILES: u64 = 1_048_576;

@@ -10,13 +10,13 @@ use std::{
 };
 
 use cordon_engine::Engine;
-use cordon_image::{Entrypoint, Images, Progress, Recipe};
+use cordon_image::{Entrypoint, Progress, Recipe};
 use cordon_proxy::CertificateAuthority;
 use tokio::sync::watch;
 
 use crate::{
-    CommandSpec, CommandTask, Network, Notice, SandboxConfig, SandboxError, Task, TaskSpec,
-    leftovers,
+    BuildNetwork, CommandSpec, CommandTask, Network, Notice, SandboxConfig, SandboxError, Task,
+    TaskSpec, build, leftovers,
     mount::{self, MountRules},
     owner::Owner,
     topology::{Surroundings, Wiring},
@@ -114,16 +114,23 @@ impl Sandbox {
         entrypoint: &Entrypoint,
         progress: impl FnMut(Progress<'_>),
     ) -> Result<String, SandboxError> {
-        let engine = self.shared.engine()?;
-        let config = &self.shared.config;
-        let settings = cordon_image::Config {
-            max_age: config.max_image_age.0,
-            ..cordon_image::Config::new(&config.directories.cache)
-        };
-        let ensured = Images::new(&engine, settings)
-            .ensure(recipe, entrypoint, progress)
-            .await?;
-        Ok(ensured.tags.overlay)
+        let network = &self.shared.config.build_network;
+        build::ensure(&self.shared, network, recipe, entrypoint, progress).await
+    }
+
+    /// The same for a build with a network of its own, whatever the sandbox's configuration says.
+    ///
+    /// # Errors
+    ///
+    /// When the sandbox has not been started, the build fails, or the engine cannot build behind the door.
+    pub async fn ensure_image_on(
+        &self,
+        network: &BuildNetwork,
+        recipe: &Recipe,
+        entrypoint: &Entrypoint,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<String, SandboxError> {
+        build::ensure(&self.shared, network, recipe, entrypoint, progress).await
     }
 
     /// Stops every task that runs and waits until they are gone.

@@ -49,8 +49,37 @@ const VARIABLES: &[&str] = &[
 
 /// The variables to set in the container; `java` is what the caller sets `JAVA_TOOL_OPTIONS` to.
 pub(crate) fn variables(java: Option<&str>) -> Vec<(String, String)> {
-    let bundle = format!("{BOX}/{CERTIFICATE}");
-    let store = format!("-Djavax.net.ssl.trustStore={BOX}/{KEY_STORE}");
+    variables_in(BOX, java)
+}
+
+/// Where the commands of a build find the same files. `/dev` is theirs alone, so nothing of it stays in the image.
+pub(crate) const BUILD_BOX: &str = "/dev/.cordon";
+
+/// The settings of programs that a build uses and that know no variable for the bundle, by their own name and the
+/// variable that names the file. No bundle is mounted in a build: what installs certificates could not replace it.
+pub(crate) const BUILD_SETTINGS: &[(&str, &str, &str)] = &[
+    (
+        "apt.conf",
+        "APT_CONFIG",
+        "Acquire::https::CAInfo \"/dev/.cordon/ca.pem\";\n",
+    ),
+    ("wgetrc", "WGETRC", "ca_certificate = /dev/.cordon/ca.pem\n"),
+];
+
+/// The variables to set for the commands of a build.
+pub(crate) fn build_variables() -> Vec<(String, String)> {
+    let settings = BUILD_SETTINGS.iter();
+    let settings =
+        settings.map(|(file, variable, _)| ((*variable).to_owned(), format!("{BUILD_BOX}/{file}")));
+    variables_in(BUILD_BOX, None)
+        .into_iter()
+        .chain(settings)
+        .collect()
+}
+
+fn variables_in(directory: &str, java: Option<&str>) -> Vec<(String, String)> {
+    let bundle = format!("{directory}/{CERTIFICATE}");
+    let store = format!("-Djavax.net.ssl.trustStore={directory}/{KEY_STORE}");
     let java = match java {
         Some(options) => format!("{options} {store}"),
         None => store,
@@ -95,4 +124,19 @@ pub(crate) fn key_store(certificate: &[u8]) -> Vec<u8> {
 fn text(store: &mut Vec<u8>, text: &str) {
     store.extend(u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes());
     store.extend(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_of_a_build_name_the_certificate_where_it_is() {
+        for (file, _, content) in BUILD_SETTINGS {
+            assert!(
+                content.contains(&format!("{BUILD_BOX}/{CERTIFICATE}")),
+                "{file}"
+            );
+        }
+    }
 }

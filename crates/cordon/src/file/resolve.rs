@@ -13,7 +13,7 @@ use super::{
     pool::{Answer, Pool},
     value::{Given, Value},
 };
-use crate::ResourceLimits;
+use crate::{BuildMode, ResourceLimits};
 
 /// A configuration with every value in place. Its printed form holds none.
 pub struct Resolved {
@@ -25,6 +25,8 @@ pub struct Resolved {
     pub signing: Vec<SigningCredential>,
     /// What a task may use of the machine.
     pub limits: ResourceLimits,
+    /// What the build of the image may reach, where the file says so.
+    pub build_network: Option<BuildMode>,
     /// Whether the network sandbox is on.
     pub network: bool,
     /// The allowlist that the file names.
@@ -76,6 +78,7 @@ impl SandboxFile {
             masked,
             signing,
             limits: self.limits.clone(),
+            build_network: self.build_network,
             network: self.network.enabled,
             allowlist: self.allowlist(),
             secrets_file: resolver.pool.path()?,

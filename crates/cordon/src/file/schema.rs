@@ -12,7 +12,7 @@ use super::{
     pool::{Environment, Sources},
     value::{Value, is_variable},
 };
-use crate::{InvalidLimit, ResourceLimits};
+use crate::{BuildMode, InvalidLimit, ResourceLimits};
 
 pub(super) fn sandbox_file(text: &str, name: &str) -> Result<SandboxFile, Mistake> {
     let mut file = SandboxFile {
@@ -26,6 +26,7 @@ pub(super) fn sandbox_file(text: &str, name: &str) -> Result<SandboxFile, Mistak
             allowlist: None,
         },
         limits: ResourceLimits::default(),
+        build_network: None,
         sources: Sources::default(),
     };
     let root = parse(text, WHOLE)?;
@@ -40,6 +41,7 @@ pub(super) fn sandbox_file(text: &str, name: &str) -> Result<SandboxFile, Mistak
             "signing_credentials" => file.signing = entries(node, "signing_credentials", signing)?,
             "network_sandbox" => file.network = network(node, "network_sandbox")?,
             "resource_limits" => file.limits = limits(node, "resource_limits")?,
+            "build_network" => file.build_network = Some(build_mode(node, "build_network")?),
             "secrets" => file.sources = sources(node, "secrets")?,
             _ => return Err(key.unknown(WHOLE, KEYS).into()),
         }
@@ -200,6 +202,13 @@ fn network(node: Node, place: &str) -> Result<NetworkKeys, Mistake> {
         }
     }
     Ok(network)
+}
+
+fn build_mode(node: Node, place: &str) -> Result<BuildMode, Error> {
+    let at = node.at;
+    let name = node.string(place)?;
+    let mode = name.parse();
+    mode.map_err(|_| ErrorKind::wrong_value(place, name, "host, none or sandboxed").at(at))
 }
 
 pub(crate) fn limits(node: Node, place: &str) -> Result<ResourceLimits, Mistake> {
@@ -395,6 +404,7 @@ pub(super) const KEYS: &[&str] = &[
     "signing_credentials",
     "network_sandbox",
     "resource_limits",
+    "build_network",
     "secrets",
 ];
 

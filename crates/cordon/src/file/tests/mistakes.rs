@@ -52,7 +52,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "volumes: []",
         "1:1: unknown key `volumes` in the configuration",
-        "the keys are env, pass_env, masked_secrets, signing_credentials, network_sandbox, resource_limits, secrets",
+        "the keys are env, pass_env, masked_secrets, signing_credentials, network_sandbox, resource_limits, build_network, secrets",
     ),
     (
         "- env",

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use cordon::{Cpus, EngineChoice, Memory, Mount, Pids, Profile, Topology};
+use cordon::{BuildMode, Cpus, EngineChoice, Memory, Mount, Pids, Profile, Topology};
 
 /// What every run in a container can be told.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,10 @@ pub(crate) struct Container {
     /// Build anew what was built so many hours ago [default: 24]
     #[arg(long, value_name = "HOURS", help_heading = "Image")]
     pub(crate) max_image_age: Option<u64>,
+
+    /// What the build may reach: host, none, or sandboxed for what the allowlist names [default: host]
+    #[arg(long, value_name = "NETWORK", value_parser = BuildMode::from_str, help_heading = "Image")]
+    pub(crate) build_network: Option<BuildMode>,
 
     /// Container engine: podman, docker, or auto for the first that works
     #[arg(long, value_name = "ENGINE", default_value = "auto", value_parser = EngineChoice::from_str, hide_default_value = true, help_heading = "Image")]

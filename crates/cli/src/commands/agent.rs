@@ -7,7 +7,9 @@ use std::{
 };
 
 use anyhow::Context;
-use cordon::{Agent, Budget, ContextId, MaskedSecret, Outcome, Prompt, Secret, Task, TaskSpec};
+use cordon::{
+    Agent, Budget, BuildNetwork, ContextId, MaskedSecret, Outcome, Prompt, Secret, Task, TaskSpec,
+};
 
 use crate::{
     args::AgentRun,
@@ -29,14 +31,19 @@ pub(crate) async fn run(args: AgentRun, printer: &Printer) -> anyhow::Result<Exi
         Ok(workspace) => workspace,
         Err(exit) => return Ok(exit),
     };
-    let (mut spec, tend) = spec(&args, &workspace, printer).await?;
-    let Ready { sandbox, image } =
-        match surroundings::prepare(&args.container, workspace.rules(), &mut interrupts, printer)
-            .await?
-        {
-            Ok(ready) => ready,
-            Err(exit) => return Ok(exit),
-        };
+    let (mut spec, build, tend) = spec(&args, &workspace, printer).await?;
+    let Ready { sandbox, image } = match surroundings::prepare(
+        &args.container,
+        workspace.rules(),
+        build,
+        &mut interrupts,
+        printer,
+    )
+    .await?
+    {
+        Ok(ready) => ready,
+        Err(exit) => return Ok(exit),
+    };
     spec.image = image;
     let task = sandbox.create_task(spec)?;
     let mut prompt = Prompt::new(text).resume(resume(&args, &task)?);
@@ -119,7 +126,7 @@ async fn spec(
     args: &AgentRun,
     workspace: &Workspace,
     printer: &Printer,
-) -> anyhow::Result<(TaskSpec, Tend)> {
+) -> anyhow::Result<(TaskSpec, BuildNetwork, Tend)> {
     let container = &args.container;
     let context = match &args.context {
         Some(context) => context.clone(),
@@ -130,10 +137,12 @@ async fn spec(
     let own = Own {
         secrets: keys(args.agent)?,
         hosts: args.agent.api_hosts(),
+        build_log: Some(directory.join(NETWORK_LOG)),
     };
     let Settings {
         env,
         network,
+        build,
         mut limits,
         tend,
     } = surroundings::settings(container, workspace, &mounts, own, printer).await?;
@@ -176,7 +185,7 @@ async fn spec(
         }),
         ..defaults
     };
-    Ok((spec, tend))
+    Ok((spec, build, tend))
 }
 
 /// The agent's own keys, from the caller's environment; the container sees look-alikes.
@@ -251,3 +260,6 @@ fn context_of_directory() -> anyhow::Result<ContextId> {
         .trim_start_matches('-')
         .parse()?)
 }
+
+/// The network log of a context, which a build for it writes to as well.
+const NETWORK_LOG: &str = "network-sandbox.log";

@@ -25,12 +25,17 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
     };
     // Everything that can be wrong with what was written is found before anything is started.
     let mounts = workspace.mounts(&container.mount)?;
+    let own = Own {
+        build_log: args.network_log.clone(),
+        ..Own::default()
+    };
     let Settings {
         env,
         network,
+        build,
         limits,
         tend,
-    } = surroundings::settings(container, &workspace, &mounts, Own::default(), printer).await?;
+    } = surroundings::settings(container, &workspace, &mounts, own, printer).await?;
     let mut spec = CommandSpec {
         mounts,
         env,
@@ -46,6 +51,7 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
     let Ready { sandbox, image } = match surroundings::prepare(
         container,
         workspace.rules(),
+        build,
         &mut interrupts,
         printer,
     )

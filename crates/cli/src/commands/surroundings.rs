@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::Context;
 use cordon::{
-    Allowlist, ConfigSource, Entrypoint, HostEnv, MaskedSecret, MaxImageAge, Mount, Network,
-    NetworkSandbox, Pull, Recipe, ResourceLimits, Sandbox, SandboxConfig, SandboxError,
-    SandboxFile, StartLimit, Upstream,
+    Allowlist, BuildMode, BuildNetwork, BuildSandbox, ConfigSource, Entrypoint, HostEnv,
+    MaskedSecret, MaxImageAge, Mount, Network, NetworkSandbox, PreparedEnv, Pull, Recipe,
+    ResourceLimits, Sandbox, SandboxConfig, SandboxError, SandboxFile, StartLimit, Upstream,
 };
 
 use crate::{
@@ -34,11 +34,15 @@ pub(crate) struct Ready {
 pub(crate) async fn prepare(
     args: &Container,
     rules: &ConfigSource,
+    build: BuildNetwork,
     interrupts: &mut Interrupts,
     printer: &Printer,
 ) -> anyhow::Result<Result<Ready, Exit>> {
     let recipe = recipe(args, rules).await?;
-    let sandbox = Sandbox::new(config(args, printer)?);
+    let sandbox = Sandbox::new(SandboxConfig {
+        build_network: build,
+        ..config(args, printer)?
+    });
     let work = async {
         sandbox.startup().await?;
         match recipe {
@@ -106,6 +110,8 @@ pub(crate) async fn recipe(
 pub(crate) struct Settings {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) network: Network,
+    /// What the build of the image may reach.
+    pub(crate) build: BuildNetwork,
     pub(crate) limits: ResourceLimits,
     pub(crate) tend: Tend,
 }
@@ -117,6 +123,8 @@ pub(crate) struct Own {
     pub(crate) secrets: Vec<MaskedSecret>,
     /// Hosts that may be reached in any case.
     pub(crate) hosts: &'static [&'static str],
+    /// Where the requests of a build are written.
+    pub(crate) build_log: Option<PathBuf>,
 }
 
 /// Flags win over the file, and surrogates over everything: what is masked stays masked.
@@ -151,16 +159,63 @@ pub(crate) async fn settings(
         .filter(|secret| !configured.contains(&secret.env_var));
     resolved.masked.extend(fresh);
     let (enabled, written) = (resolved.network, resolved.allowlist.clone());
+    let mode = args.build_network.or(resolved.build_network);
+    let mode = mode.unwrap_or_default();
     let limits = limits(args, &resolved.limits);
     let prepared = resolved.prepare().map_err(SandboxError::from)?;
 
+    let env = environment(&prepared, variables(args, printer))?;
+    let (path, must_exist) = allowlist_path(args, written);
+    let hosts = args.allow.iter().map(String::as_str);
+    let source = Watched {
+        path,
+        hosts: hosts
+            .chain(own.hosts.iter().copied())
+            .map(str::to_owned)
+            .collect(),
+    };
+    let sandboxed = enabled && !args.no_network;
+    let allowlist = if sandboxed || mode == BuildMode::Sandboxed {
+        let text = allowlist_text(rules, &source.path, must_exist).await?;
+        allowlist(&source, &text)?
+    } else {
+        Allowlist::default()
+    };
+    let build = build_network(mode, || BuildSandbox {
+        allowlist: allowlist.clone(),
+        network_log: own.build_log,
+        on_network: args.network_log_live.then(|| printer.network()),
+    });
+    let watched = (sandboxed && args.watch_allowlist).then_some(source);
+    let network = match (args.no_network, enabled) {
+        (true, _) => Network::None,
+        (false, true) => Network::Sandboxed(NetworkSandbox {
+            allowlist,
+            replacements: prepared.replacements,
+        }),
+        (false, false) => Network::Unrestricted,
+    };
+    Ok(Settings {
+        env,
+        network,
+        build,
+        limits,
+        tend: Tend { watched, file },
+    })
+}
+
+/// The variables of the file, and over them those that were given; what is masked stays masked.
+fn environment(
+    prepared: &PreparedEnv,
+    given: Vec<(String, String)>,
+) -> anyhow::Result<Vec<(String, String)>> {
     let surrogates: Vec<_> = prepared
         .replacements
         .surrogates()
         .map(|(name, _)| name.to_owned())
         .collect();
-    let mut env = prepared.env;
-    for (name, value) in variables(args, printer) {
+    let mut env = prepared.env.clone();
+    for (name, value) in given {
         if prepared.redactor.redact(&value) != value {
             let message = format!("the value of {name} holds a secret that is masked");
             return Err(Hinted::new(
@@ -174,35 +229,15 @@ pub(crate) async fn settings(
             env.push((name, value));
         }
     }
-    let (path, must_exist) = allowlist_path(args, written);
-    let mut watched = None;
-    let network = if args.no_network {
-        Network::None
-    } else if enabled {
-        let hosts = args.allow.iter().map(String::as_str);
-        let source = Watched {
-            path,
-            hosts: hosts
-                .chain(own.hosts.iter().copied())
-                .map(str::to_owned)
-                .collect(),
-        };
-        let text = allowlist_text(rules, &source.path, must_exist).await?;
-        let allowlist = allowlist(&source, &text)?;
-        watched = args.watch_allowlist.then_some(source);
-        Network::Sandboxed(NetworkSandbox {
-            allowlist,
-            replacements: prepared.replacements,
-        })
-    } else {
-        Network::Unrestricted
-    };
-    Ok(Settings {
-        env,
-        network,
-        limits,
-        tend: Tend { watched, file },
-    })
+    Ok(env)
+}
+
+fn build_network(mode: BuildMode, policy: impl FnOnce() -> BuildSandbox) -> BuildNetwork {
+    match mode {
+        BuildMode::Host => BuildNetwork::Host,
+        BuildMode::None => BuildNetwork::None,
+        BuildMode::Sandboxed => BuildNetwork::Sandboxed(policy()),
+    }
 }
 
 /// The configuration that was named, or the project's own, or an empty one.

@@ -8,6 +8,7 @@
 
 mod agents;
 mod bad_input;
+mod build;
 mod host;
 mod isolation;
 mod lifecycle;

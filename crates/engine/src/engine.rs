@@ -168,7 +168,8 @@ impl Engine {
     #[must_use]
     pub fn other_runtime(&self) -> Option<PathBuf> {
         let settled = self.wanted.is_some() || self.facts.runtime.is_some();
-        if self.kind != Kind::Podman || settled {
+        // The client of a podman in another machine takes no runtime, and those on this one are not there.
+        if self.kind != Kind::Podman || settled || !self.facts.local {
             return None;
         }
         ["runc", "crun"]
@@ -322,5 +323,19 @@ impl Default for Streams {
             stdout: Stdio::null(),
             stderr: Stdio::null(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn podman_in_another_machine_keeps_its_own_runtime() {
+        let mut facts = Facts::assumed();
+        facts.default_runtime = "none of these".into();
+        facts.local = false;
+        let machine = Engine::assumed(Kind::Podman, facts);
+        assert_eq!(machine.other_runtime(), None);
     }
 }

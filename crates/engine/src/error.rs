@@ -203,6 +203,10 @@ fn hint_from(stderr: &str) -> Option<String> {
             "name a user of the image, or give numbers as UID:GID",
         ),
         (
+            "unknown flag: --runtime",
+            "podman in another machine takes its runtime from containers.conf there; leave it out here",
+        ),
+        (
             "is already in use",
             "another container has that name; remove it or choose another",
         ),

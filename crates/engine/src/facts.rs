@@ -349,6 +349,39 @@ mod tests {
     }
 
     #[test]
+    fn podman_machine_is_not_local_and_limits_what_it_was_given_controllers_for() {
+        let info = r#"{"host": {"arch": "arm64", "cgroupManager": "systemd", "cgroupVersion": "v2",
+            "cgroupControllers": ["cpuset", "cpu", "io", "memory", "pids"], "os": "linux",
+            "kernel": "6.12.7-200.fc41.aarch64", "networkBackend": "netavark", "rootlessNetworkCmd": "pasta",
+            "ociRuntime": {"name": "crun", "package": "crun-1.20", "path": "/usr/bin/crun"},
+            "remoteSocket": {"path": "unix:///run/user/501/podman/podman.sock", "exists": true},
+            "security": {"apparmorEnabled": false, "rootless": true, "seccompEnabled": true, "selinuxEnabled": true},
+            "serviceIsRemote": true},
+            "version": {"APIVersion": "5.5.2", "Version": "5.5.2", "OsArch": "linux/arm64"}}"#;
+        let facts = Facts::from_podman(&serde_json::from_str(info).unwrap());
+        assert_eq!(
+            (facts.local, facts.rootless, facts.limits, facts.selinux),
+            (false, true, true, true)
+        );
+        assert_eq!((facts.major(), facts.cgroups), (5, CgroupVersion::V2));
+    }
+
+    #[test]
+    fn docker_desktop_is_not_local_and_limits() {
+        let info = r#"{"ID": "x", "Driver": "overlayfs", "MemoryLimit": true, "SwapLimit": true, "PidsLimit": true,
+            "KernelVersion": "6.10.14-linuxkit", "OperatingSystem": "Docker Desktop", "OSType": "linux",
+            "Architecture": "aarch64", "ServerVersion": "28.3.2", "CgroupDriver": "cgroupfs", "CgroupVersion": "2",
+            "Runtimes": {"runc": {"path": "runc"}}, "DefaultRuntime": "runc",
+            "SecurityOptions": ["name=seccomp,profile=unconfined", "name=cgroupns"], "ClientInfo": {"Context": "desktop-linux"}}"#;
+        let facts = Facts::from_docker(&serde_json::from_str(info).unwrap());
+        assert_eq!(
+            (facts.local, facts.rootless, facts.limits, facts.selinux),
+            (false, false, true, false)
+        );
+        assert_eq!((facts.major(), facts.cgroups), (28, CgroupVersion::V2));
+    }
+
+    #[test]
     fn docker_in_a_virtual_machine_is_not_local() {
         let kernel = rustix::system::uname();
         let here = kernel.release().to_str().unwrap();

@@ -374,6 +374,57 @@ mod tests {
         );
     }
 
+    /// What holds a container, and what none may be started without.
+    fn held() -> ContainerSpec {
+        ContainerSpec {
+            network: Network::None,
+            capabilities: Some(Vec::new()),
+            security: vec!["no-new-privileges".into()],
+            read_only: true,
+            limits: Limits {
+                memory: Some(1 << 30),
+                cpus: Some(2.0),
+                pids: Some(256),
+                rlimits: Vec::new(),
+            },
+            user: Some("1000:1000".into()),
+            no_log: true,
+            ..ContainerSpec::new("image")
+        }
+    }
+
+    #[test]
+    fn a_container_is_held_alike_by_every_version_and_in_every_machine() {
+        let podman = "--pull=never --log-driver=none --network none --user 1000:1000 --cap-drop ALL \
+            --security-opt no-new-privileges --read-only --http-proxy=false --read-only-tmpfs=false \
+            --memory 1073741824b --memory-swap 1073741824b --cpus 2 --pids-limit 256 image";
+        let docker = "--pull=never --log-driver=none --network none --user 1000:1000 --cap-drop ALL \
+            --security-opt no-new-privileges --read-only \
+            --memory 1073741824b --memory-swap 1073741824b --cpus 2 --pids-limit 256 image";
+        let cases = [
+            (Kind::Podman, "4.3.1", true, podman),
+            (Kind::Podman, "5.5.2", true, podman),
+            // A podman machine.
+            (Kind::Podman, "5.5.2", false, podman),
+            (Kind::Docker, "20.10.24+dfsg1", true, docker),
+            (Kind::Docker, "28.3.2", true, docker),
+            // Docker Desktop.
+            (Kind::Docker, "28.3.2", false, docker),
+        ];
+        for (kind, version, local, expected) in cases {
+            let mut facts = Facts::assumed();
+            facts.version = version.into();
+            facts.local = local;
+            let words = held().arguments(&Engine::assumed(kind, facts)).unwrap();
+            let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+            assert_eq!(
+                words.join(" "),
+                expected,
+                "{kind} {version}, local: {local}"
+            );
+        }
+    }
+
     #[test]
     fn a_read_only_root_gets_no_writable_places_from_podman() {
         let spec = ContainerSpec {

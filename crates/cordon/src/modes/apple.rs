@@ -13,7 +13,9 @@ mod name;
 
 use std::{
     collections::HashMap,
-    fmt,
+    fmt, fs,
+    os::unix::fs::MetadataExt as _,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
     time::Duration,
 };
@@ -37,7 +39,7 @@ use super::{
 use crate::{
     Mount, Notice, Pull, SandboxConfig, SandboxError,
     leftovers::OWNER,
-    mount::{self, MountRules},
+    mount::{self, Handles, MountRules},
     owner::Owner,
     shield::Shield,
 };
@@ -321,6 +323,7 @@ impl Shared {
         let workdir = self.home();
         let shield = Shield::over(&mounts, WORKSPACE)?;
         mounts.extend_from_slice(shield.mounts());
+        let handles = Handles::open(&mounts)?;
         self.tell();
         let run = Run {
             name: &name::fresh(key)?,
@@ -332,7 +335,14 @@ impl Shared {
             network: self.agent.apple.network,
             marker: &name::marker()?,
         };
-        Ok(Machine::start(client, &run, shield, self.config.start_limit.0).await?)
+        let machine = Machine::start(client, &run, shield, self.config.start_limit.0).await?;
+        match moved(&mounts, &handles) {
+            None => Ok(machine),
+            Some(path) => {
+                machine.end().await?;
+                Err(AppleError::Moved { path }.into())
+            }
+        }
     }
 
     /// The workspace and what else is shown, by their one true paths.
@@ -450,6 +460,18 @@ impl Shared {
             callback(notice);
         }
     }
+}
+
+/// The first path that leads elsewhere than it did when it was judged. The program takes paths and nothing
+/// else, and what it made of them cannot be compared inside.
+fn moved(mounts: &[Mount], handles: &Handles) -> Option<PathBuf> {
+    let mut both = mounts.iter().zip(handles.mounted());
+    let moved = both.find(|(mount, judged)| {
+        fs::symlink_metadata(&mount.host_path).map_or(true, |now| {
+            (now.dev(), now.ino()) != (judged.device, judged.inode)
+        })
+    });
+    moved.map(|(mount, _)| mount.host_path.clone())
 }
 
 /// A command's hold on a machine. One that is dropped unfinished takes the machine with it, because what the

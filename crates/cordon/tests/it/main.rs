@@ -7,3 +7,4 @@
 )]
 
 mod bridge;
+mod engines;

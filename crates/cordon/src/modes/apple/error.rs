@@ -113,6 +113,12 @@ pub enum AppleError {
         /// The path.
         path: PathBuf,
     },
+    /// A path led elsewhere once the machine was up.
+    #[error("{} was moved or replaced while the virtual machine started", path.display())]
+    Moved {
+        /// The path.
+        path: PathBuf,
+    },
     /// A variable would change the program instead of the command alone.
     #[error("{name} cannot be handed to a command through Apple's container")]
     Variable {
@@ -187,7 +193,7 @@ impl AppleError {
             Self::Rejected { .. } | Self::Unreadable { .. } => {
                 "see what `container system status` and `container system logs` say"
             }
-            Self::Lost { .. } => return None,
+            Self::Moved { .. } | Self::Lost { .. } => return None,
         };
         Some(hint.to_owned())
     }

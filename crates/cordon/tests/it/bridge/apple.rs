@@ -317,6 +317,23 @@ async fn a_workspace_behind_a_symbolic_link_is_refused() {
 }
 
 #[tokio::test]
+async fn a_workspace_that_is_swapped_while_its_machine_starts_is_never_used() {
+    let mut world = World::new();
+    let work = world.agent.workspace.join("work");
+    fs::create_dir(&work).unwrap();
+    let name = work.to_str().unwrap();
+    world.knob(
+        "on-run",
+        &format!("mv {name} {name}-away; ln -s /etc {name}"),
+    );
+    world.agent.workspace = work;
+    let error = failure(&world.executor()).await;
+    assert!(matches!(error, AppleError::Moved { .. }), "{error}");
+    assert!(world.program.calls_of("exec").is_empty());
+    assert!(world.containers().is_empty());
+}
+
+#[tokio::test]
 async fn limits_that_cannot_be_held_are_said_once() {
     let mut world = World::new();
     world.agent.limits.pids = Some("256".parse().unwrap());

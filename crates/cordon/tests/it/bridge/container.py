@@ -9,6 +9,7 @@ directory make it behave in other ways:
   images      the images of the store, one a line
   registry    the images that can be pulled
   attached    networks that a container is on, whatever was asked for
+  on-run      what the shell does before `run` does anything
   no-start    what `run` says, and fails
   no-delete   `delete` does nothing, and says this
 """
@@ -159,6 +160,7 @@ def listing():
 def run(words):
     options, rest = parse(words)
     name = options["--name"][0]
+    os.system(knob("on-run") or "")
     if knob("no-start") is not None:
         fail(knob("no-start"))
     if load(name) is not None:

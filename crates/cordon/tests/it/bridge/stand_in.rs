@@ -12,14 +12,14 @@ use std::{
 use cordon::{Notice, SandboxConfig};
 
 /// A program of a test's own making. Each call is recorded before it behaves.
-pub(super) struct StandIn {
+pub(crate) struct StandIn {
     directory: tempfile::TempDir,
-    pub(super) program: PathBuf,
+    pub(crate) program: PathBuf,
 }
 
 impl StandIn {
     /// A program with that text; `#!` and all.
-    pub(super) fn new(name: &str, text: &str) -> Self {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join(name);
         fs::create_dir(directory.path().join("calls")).unwrap();
@@ -31,7 +31,7 @@ impl StandIn {
     }
 
     /// A shell script that records its arguments and then does what `body` says.
-    pub(super) fn shell(name: &str, body: &str) -> Self {
+    pub(crate) fn shell(name: &str, body: &str) -> Self {
         let text = format!(
             "#!/bin/sh\n\
              [ \"$1\" = --settle ] && exit 0\n\
@@ -43,12 +43,12 @@ impl StandIn {
         Self::new(name, &text)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
     /// The arguments of every call so far, the oldest first.
-    pub(super) fn calls(&self) -> Vec<Vec<String>> {
+    pub(crate) fn calls(&self) -> Vec<Vec<String>> {
         let mut records: Vec<_> = fs::read_dir(self.path().join("calls"))
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -62,7 +62,7 @@ impl StandIn {
     }
 
     /// The calls with that verb.
-    pub(super) fn calls_of(&self, verb: &str) -> Vec<Vec<String>> {
+    pub(crate) fn calls_of(&self, verb: &str) -> Vec<Vec<String>> {
         let mut calls = self.calls();
         calls.retain(|call| call[0] == verb);
         calls
@@ -82,19 +82,19 @@ fn settle(program: &Path) {
 
 /// What was said to a person.
 #[derive(Clone, Default)]
-pub(super) struct Notices(Arc<Mutex<Vec<Notice>>>);
+pub(crate) struct Notices(Arc<Mutex<Vec<Notice>>>);
 
 impl Notices {
-    pub(super) fn all(&self) -> Vec<Notice> {
+    pub(crate) fn all(&self) -> Vec<Notice> {
         self.0.lock().unwrap().clone()
     }
 
-    pub(super) fn count(&self, wanted: impl Fn(&Notice) -> bool) -> usize {
+    pub(crate) fn count(&self, wanted: impl Fn(&Notice) -> bool) -> usize {
         self.all().iter().filter(|notice| wanted(notice)).count()
     }
 
     /// A configuration whose directories are below `home`, and whose notices come here.
-    pub(super) fn config(&self, home: &Path) -> SandboxConfig {
+    pub(crate) fn config(&self, home: &Path) -> SandboxConfig {
         let notices = self.clone();
         SandboxConfig {
             directories: cordon::Directories {
@@ -110,14 +110,14 @@ impl Notices {
 }
 
 /// Whether a process is there and no zombie.
-pub(super) fn is_alive(pid: &str) -> bool {
+pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 /// Returns once that holds. A machine that is loaded takes its time; one where it never holds fails by the
 /// test runner's patience.
-pub(super) async fn until(holds: impl Fn() -> bool) {
+pub(crate) async fn until(holds: impl Fn() -> bool) {
     for _ in 0..6000 {
         if holds() {
             return;

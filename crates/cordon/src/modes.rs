@@ -7,6 +7,7 @@ mod apple;
 mod file;
 mod notice;
 mod output;
+mod select;
 mod session;
 mod vibebox;
 
@@ -17,11 +18,12 @@ pub use file::AgentsFile;
 pub use notice::ModeNotice;
 pub(crate) use output::{Cut, collect};
 pub use output::{OUTPUT_LIMIT, strip_ansi};
+pub use select::{automatic, chosen, probe};
 pub(crate) use session::Hold;
 pub use session::{Pipes, SessionCommand, SessionContainers, SessionEnd, SessionState};
 pub use vibebox::{BridgeError, BridgeErrorKind, HostUse, Init, Stage, VibeboxExecutor};
 
-use crate::{Allowlist, Mount, ResourceLimits};
+use crate::{Allowlist, Mount, Profile, ResourceLimits};
 
 /// Where an agent's commands run.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -73,7 +75,7 @@ pub struct SessionKey {
 }
 
 /// How the commands of one agent are run, with nothing left to be looked up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AgentSandbox {
     /// The agent's name in the configuration.
     pub agent: String,
@@ -87,6 +89,8 @@ pub struct AgentSandbox {
     pub image: Option<String>,
     /// The file that the image is built from, where none is named.
     pub dockerfile: Option<PathBuf>,
+    /// How far its containers are closed.
+    pub profile: Profile,
     /// The OCI runtime of its containers; the engine's own if `None`.
     pub runtime: Option<String>,
     /// What else of the host its containers show.
@@ -222,6 +226,7 @@ impl AgentSandbox {
             workspace_access: WorkspaceAccess::default(),
             image: None,
             dockerfile: None,
+            profile: Profile::default(),
             runtime: None,
             mounts: Vec::new(),
             env: Vec::new(),

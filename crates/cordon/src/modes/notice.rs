@@ -33,6 +33,20 @@ pub enum ModeNotice {
         /// Their names.
         names: Vec<String>,
     },
+    /// Mode `auto` came to a decision.
+    Taken {
+        /// For which agent.
+        agent: String,
+        /// Which mode.
+        mode: Mode,
+        /// Why that one.
+        why: String,
+    },
+    /// An agents file could not be taken; the one before still holds.
+    AgentsKept {
+        /// Why.
+        what: String,
+    },
     /// Commands run on the host.
     NothingIsolated {
         /// In which mode.
@@ -45,8 +59,9 @@ impl ModeNotice {
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Self::BackendTaken { .. } => Level::Info,
+            Self::BackendTaken { .. } | Self::Taken { .. } => Level::Info,
             Self::SessionEnded { .. }
+            | Self::AgentsKept { .. }
             | Self::LimitsUnheld { .. }
             | Self::VariablesShown { .. }
             | Self::NothingIsolated { .. } => Level::Warning,
@@ -66,6 +81,10 @@ impl fmt::Display for ModeNotice {
             Self::BackendTaken { backend } => {
                 write!(f, "vibebox uses {} from now on", backend.word())
             }
+            Self::Taken { agent, mode, why } => {
+                write!(f, "auto takes {mode} for {agent}: {why}")
+            }
+            Self::AgentsKept { what } => write!(f, "the agents are still those before: {what}"),
             Self::VariablesShown { names } => write!(
                 f,
                 "{} reach vibebox in its argument list, which every user of this host can read",

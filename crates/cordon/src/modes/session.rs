@@ -230,6 +230,7 @@ impl AgentSandbox {
                 None => Network::None,
             },
             limits: self.limits.clone(),
+            profile: self.profile,
             ..CommandSpec::new(image, [""; 0])
         }
     }

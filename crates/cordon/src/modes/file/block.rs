@@ -10,7 +10,7 @@ use cordon_yaml::{ErrorKind, Key, Position};
 
 use super::is_within_reach;
 use crate::{
-    Allowlist, FileErrorKind, Mount, ResourceLimits,
+    Allowlist, FileErrorKind, Mount, Profile, ResourceLimits,
     file::{self, Mistake, schema::mistake},
     modes::{
         AgentSandbox, AppleNetwork, AppleSettings, Mode, Provider, VibeboxSettings, WorkspaceAccess,
@@ -24,6 +24,7 @@ pub(super) struct Block {
     pub(super) workspace: Option<PathBuf>,
     pub(super) workspace_access: Option<WorkspaceAccess>,
     pub(super) image: Option<Image>,
+    pub(super) profile: Option<Profile>,
     pub(super) runtime: Option<String>,
     pub(super) mounts: Option<Vec<Mount>>,
     pub(super) env: Vec<(String, String)>,
@@ -70,6 +71,7 @@ impl Block {
             workspace: self.workspace.or_else(|| under.workspace.clone()),
             workspace_access: self.workspace_access.or(under.workspace_access),
             image: self.image.or_else(|| under.image.clone()),
+            profile: self.profile.or(under.profile),
             runtime: self.runtime.or_else(|| under.runtime.clone()),
             mounts: self.mounts.or_else(|| under.mounts.clone()),
             env: inherited.chain(&self.env).cloned().collect(),
@@ -112,6 +114,7 @@ impl Block {
             workspace_access: self.workspace_access.unwrap_or_default(),
             image,
             dockerfile,
+            profile: self.profile.unwrap_or_default(),
             runtime: self.runtime,
             mounts: mounts.collect::<Result<_, Mistake>>()?,
             env: self.env,
@@ -215,7 +218,7 @@ fn read_allowlist(path: PathBuf, place: &str, at: Position) -> Result<Allowlist,
                 FileErrorKind::Allowlist {
                     place,
                     path,
-                    reason,
+                    reason: Box::new(reason),
                 },
             )
         }),

@@ -1,7 +1,10 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use super::*;
-use crate::modes::{Mode, Provider};
+use crate::{
+    Profile,
+    modes::{Mode, Provider},
+};
 
 fn agent(text: &str) -> AgentSandbox {
     let file = AgentsFile::parse(text, "/etc/cordon/agents.yaml").unwrap();
@@ -24,6 +27,7 @@ agents:
     workspace: /srv/coder
     workspace_access: ro
     image: localhost/agents:1
+    profile: standard
     runtime: runsc
     mounts: [/srv/cache:/cache, /srv/data:/data:ro]
     env: { CI: true, LEVEL: 3 }
@@ -38,6 +42,7 @@ agents:
     assert_eq!(coder.mode, Mode::Docker);
     assert_eq!(coder.workspace_access, WorkspaceAccess::ReadOnly);
     assert_eq!(coder.image.as_deref(), Some("localhost/agents:1"));
+    assert_eq!(coder.profile, Profile::Standard);
     assert_eq!(coder.runtime.as_deref(), Some("runsc"));
     assert_eq!(coder.mounts.len(), 2);
     assert!(coder.mounts[1].read_only && !coder.mounts[0].read_only);
@@ -55,6 +60,10 @@ agents:
         Some(Path::new("/etc/cordon/sub"))
     );
     assert!(coder.bootstrap_on_start);
+    assert_eq!(
+        agent("agents: { coder: { workspace: w } }").profile,
+        Profile::Strict
+    );
 }
 
 #[test]

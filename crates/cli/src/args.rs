@@ -2,6 +2,7 @@
 
 mod agent;
 mod container;
+mod doctor;
 mod run;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -10,6 +11,7 @@ use crate::printer::Verbosity;
 
 pub(crate) use agent::AgentRun;
 pub(crate) use container::Container;
+pub(crate) use doctor::{Clean, Doctor};
 pub(crate) use run::Run;
 
 /// Runs commands and coding agents in a container that has no network but one audited door.
@@ -40,6 +42,12 @@ pub(crate) enum Command {
 
     /// Run a coding agent in a container; its only way out is its own API and what the allowlist names
     Agent(Box<AgentRun>),
+
+    /// Check what runs need on this machine, and say what to type where something is missing
+    Doctor(Box<Doctor>),
+
+    /// Remove what runs that died have left
+    Clean(Clean),
 }
 
 impl Args {

@@ -1,6 +1,8 @@
 //! The subcommands, one file each, and what they share.
 
 pub(crate) mod agent;
+pub(crate) mod clean;
+pub(crate) mod doctor;
 mod interrupts;
 pub(crate) mod run;
 mod state;

@@ -65,6 +65,8 @@ async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {
     match args.command {
         Command::Run(args) => commands::run::run(*args, printer).await,
         Command::Agent(args) => commands::agent::run(*args, printer).await,
+        Command::Doctor(args) => commands::doctor::run(*args, printer).await,
+        Command::Clean(args) => commands::clean::run(args, printer).await,
     }
 }
 

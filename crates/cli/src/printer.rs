@@ -3,6 +3,7 @@
 //! Everything of ours goes to standard error: standard output is the command's or the agent's. Readable without colour, and
 //! without it where standard error is no terminal or `NO_COLOR` is set.
 
+mod report;
 mod transcript;
 
 use std::{
@@ -216,5 +217,6 @@ impl Display for Hinted {
 impl std::error::Error for Hinted {}
 
 const RED: &str = "31";
+const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const CYAN: &str = "36";

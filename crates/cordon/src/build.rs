@@ -160,6 +160,25 @@ pub(crate) async fn ensure(
     Ok(ensured.tags.overlay)
 }
 
+/// The reference of an image that is there already and not too old; nothing is built.
+pub(crate) async fn ready(
+    shared: &Shared,
+    network: &BuildNetwork,
+    recipe: &Recipe,
+    entrypoint: &Entrypoint,
+) -> Result<Option<String>, SandboxError> {
+    let config = &shared.config;
+    let settings = cordon_image::Config {
+        max_age: config.max_image_age.0,
+        ..cordon_image::Config::new(&config.directories.cache)
+    };
+    let recipe = recipe.clone().under(network.conditions());
+    let engine = shared.engine()?;
+    let images = Images::new(&engine, settings);
+    let ready = images.ready(&recipe, entrypoint).await?;
+    Ok(ready.map(|ready| ready.tags.overlay))
+}
+
 /// A door for a build, and the container that opened it. When it is dropped, the container ends by itself.
 struct Behind<'a> {
     engine: &'a Engine,

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use crate::{
     FileError, GitError, InvalidContextId, InvalidLimit, MountError,
-    modes::{AppleError, BridgeError},
+    modes::{AppleError, BridgeError, Probe},
 };
 
 /// The sandbox could not do its work.
@@ -99,6 +99,12 @@ pub enum SandboxError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// Mode `auto` found no sandboxed mode that works here.
+    #[error("no sandboxed mode works here: {}", tried(probes))]
+    NoMode {
+        /// What was looked at, in turn.
+        probes: Vec<Probe>,
     },
     /// The engine's containers do not share this machine's kernel, so no door can be opened.
     #[error("{engine} runs its containers in another machine, where the door cannot be opened")]
@@ -211,6 +217,7 @@ impl SandboxError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::EngineNotAvailable(error) | Self::Engine(error) => error.hint(),
+            Self::NoMode { probes } => probes.iter().find_map(|probe| probe.hints.first().cloned()),
             Self::EgressNotConfigured { .. } => Some(
                 "see that the allowlist names what is needed and nothing else, and what `cordon doctor` says of this machine".into(),
             ),
@@ -290,6 +297,14 @@ impl From<cordon_engine::Error> for SandboxError {
             | Error::Variable { .. } => Self::Engine(error),
         }
     }
+}
+
+fn tried(probes: &[Probe]) -> String {
+    let tried: Vec<_> = probes
+        .iter()
+        .map(|probe| format!("{}: {}", probe.mode, probe.message))
+        .collect();
+    tried.join("; ")
 }
 
 fn listed(places: &[PathBuf]) -> String {

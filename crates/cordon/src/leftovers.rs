@@ -3,6 +3,8 @@
 //! A container ends with its keeper, and its engine removes it then; what can be left is a directory, a
 //! network, and a container whose engine was itself killed on the way.
 
+mod audit;
+
 use std::{
     ffi::OsStr,
     fs,
@@ -13,6 +15,8 @@ use std::{
 use cordon_engine::{Container, Engine};
 
 use crate::{Notice, Wiring, owner::Owner, place, topology};
+pub(crate) use audit::find;
+pub use audit::{Cleaned, Kept, Leftover, LeftoverKind};
 
 /// The label that every container carries, with its owner as the value.
 pub(crate) const OWNER: &str = "cordon.owner";

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::{
     BuildNetwork, CommandSpec, CommandTask, Network, Notice, SandboxConfig, SandboxError, Task,
     TaskSpec, build, leftovers,
+    modes::AgentsFile,
     mount::{self, MountRules},
     owner::Owner,
     topology::{Surroundings, Wiring},
@@ -34,6 +35,8 @@ pub struct Sandbox {
 pub(crate) struct Shared {
     pub(crate) config: SandboxConfig,
     pub(crate) owner: Owner,
+    /// The agents file that holds now.
+    pub(crate) agents: RwLock<Arc<AgentsFile>>,
     ready: OnceLock<Ready>,
     authority: OnceLock<Arc<CertificateAuthority>>,
     /// Counts up when everything that runs is to stop.
@@ -49,6 +52,13 @@ struct Ready {
     proxies: tokio::sync::OnceCell<Surroundings>,
 }
 
+/// Whether what dead owners left is removed at the start.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Sweep {
+    Yes,
+    No,
+}
+
 impl Sandbox {
     /// A sandbox that has done nothing yet.
     #[must_use]
@@ -57,6 +67,7 @@ impl Sandbox {
             shared: Arc::new(Shared {
                 config,
                 owner: Owner::current(),
+                agents: RwLock::default(),
                 ready: OnceLock::new(),
                 authority: OnceLock::new(),
                 halts: watch::Sender::new(0),
@@ -71,6 +82,15 @@ impl Sandbox {
     ///
     /// When there is no engine that works, or the sandbox's directories cannot be used.
     pub async fn startup(&self) -> Result<(), SandboxError> {
+        self.start(Sweep::Yes).await
+    }
+
+    /// Finds the engine, and leaves what dead owners left to whoever wants to see it.
+    pub(crate) async fn startup_without_sweep(&self) -> Result<(), SandboxError> {
+        self.start(Sweep::No).await
+    }
+
+    async fn start(&self, sweep: Sweep) -> Result<(), SandboxError> {
         let shared = &self.shared;
         let directories = &shared.config.directories;
         directories.prepare()?;
@@ -85,8 +105,10 @@ impl Sandbox {
         if let Some(notice) = notice {
             shared.notice(&notice);
         }
-        for notice in leftovers::sweep(&directories.runtime, &engine, wiring).await {
-            shared.notice(&notice);
+        if sweep == Sweep::Yes {
+            for notice in leftovers::sweep(&directories.runtime, &engine, wiring).await {
+                shared.notice(&notice);
+            }
         }
         let init =
             cordon_door::install(&directories.cache).map_err(|source| SandboxError::Door {

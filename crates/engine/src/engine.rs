@@ -157,6 +157,22 @@ impl Engine {
         self.wanted.as_deref()
     }
 
+    /// Where it keeps images and containers, on the machine that it runs on.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub async fn store(&self) -> Result<PathBuf, Error> {
+        let format = match self.kind {
+            Kind::Podman => "{{.Store.GraphRoot}}",
+            Kind::Docker => "{{.DockerRootDir}}",
+        };
+        let call = self.call(&["info"]).args(["--format", format]);
+        let output = call.success(b"").await?;
+        let path = String::from_utf8_lossy(&output.stdout);
+        Ok(PathBuf::from(path.trim()))
+    }
+
     /// Uses another OCI runtime from now on, and remembers it. For podman only: docker's runtimes are
     /// its daemon's business.
     pub fn use_runtime(&mut self, runtime: PathBuf) {

@@ -149,11 +149,7 @@ fn unsafe_code_stands_in_the_door_only() {
 
 #[test]
 fn every_test_that_the_documents_name_exists() {
-    let tests: String = ["crates", "tests"]
-        .iter()
-        .flat_map(|directory| sources_and_tests(&root().join(directory)))
-        .map(|file| fs::read_to_string(file).unwrap())
-        .collect();
+    let tests = all_sources();
     for (document, at_least) in [("SECURITY.md", 30), ("docs/weaknesses.md", 50)] {
         let text = fs::read_to_string(root().join(document)).unwrap();
         let names: BTreeSet<_> = text.lines().flat_map(tests_of_row).collect();
@@ -173,6 +169,47 @@ fn tests_of_row(row: &str) -> impl Iterator<Item = &str> {
     let cells = row.strip_prefix("| ").and_then(|row| row.split_once('|'));
     let (_, tests) = cells.unwrap_or_default();
     tests.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_mode_says_of_every_promise_which_test_holds_it_or_no() {
+    let text = fs::read_to_string(root().join("docs/modes.md")).unwrap();
+    let tests = all_sources();
+    let is_promise = |line: &&str| {
+        let number = line
+            .strip_prefix("| ")
+            .and_then(|rest| rest.split('.').next());
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let rows: Vec<_> = text.lines().filter(is_promise).collect();
+    assert_eq!(rows.len(), 15, "one row for each promise");
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 5, "{row}");
+        assert_eq!(cells[4], "no", "mode off promises nothing: {row}");
+        for cell in &cells[1..] {
+            if *cell == "no" {
+                continue;
+            }
+            let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+            assert!(!names.is_empty(), "neither a test nor no: {row}");
+            for name in names {
+                assert!(
+                    tests.contains(&format!("fn {name}(")),
+                    "there is no test `{name}`"
+                );
+            }
+        }
+    }
+}
+
+/// The text of every source and test.
+fn all_sources() -> String {
+    ["crates", "tests"]
+        .iter()
+        .flat_map(|directory| sources_and_tests(&root().join(directory)))
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect()
 }
 
 fn root() -> PathBuf {

@@ -199,7 +199,7 @@ impl std::fmt::Debug for Variable {
 }
 
 /// An address, with a port or without.
-fn name_server(text: &str) -> Result<SocketAddr, &'static str> {
+pub(crate) fn name_server(text: &str) -> Result<SocketAddr, &'static str> {
     let address = text
         .parse()
         .ok()

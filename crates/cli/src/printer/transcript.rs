@@ -189,7 +189,7 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 /// The text without what could steer a terminal: it was written in the container.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(steers) {
         Cow::Owned(text.replace(steers, "\u{fffd}"))

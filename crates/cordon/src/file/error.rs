@@ -270,7 +270,7 @@ pub enum FileErrorKind {
         /// The allowlist.
         path: PathBuf,
         /// What is wrong with it.
-        reason: AllowlistError,
+        reason: Box<AllowlistError>,
     },
     /// A file that says what an agent may do lies where that agent can write.
     #[error("{place} can be changed by the agent itself: {} lies in its workspace", path.display())]

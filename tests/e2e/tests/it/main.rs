@@ -9,6 +9,7 @@
 mod agents;
 mod bad_input;
 mod build;
+mod doctor;
 mod host;
 mod isolation;
 mod lifecycle;

@@ -1,0 +1,184 @@
+//! A real container, started as any other and asked what it sees from inside.
+//!
+//! The program that looks is `cordon-init` itself, which is in every container, so that any image can
+//! be proven in, an empty one too. What it tells is judged here, on the host.
+
+mod look;
+
+use std::{
+    fs::{self, DirBuilder},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use cordon_engine::Engine;
+
+use super::{Code, Finding, quiet, with_causes};
+use crate::{
+    CommandSpec, Mount, Network, NetworkSandbox, ResourceLimits, Sandbox, SandboxConfig,
+    SandboxError, Streams, modes::AgentSandbox,
+};
+pub(crate) use look::{Broken, Look};
+
+/// What a container proved.
+pub(crate) struct Proof {
+    /// What is not as it should be; nothing where all is.
+    pub(crate) broken: Vec<Broken>,
+}
+
+/// What is to be said of containers of an image, or of an empty one.
+pub(super) async fn check(
+    config: &SandboxConfig,
+    engine: &Engine,
+    image: Option<&str>,
+    agent: Option<&AgentSandbox>,
+) -> Finding {
+    let kind = engine.kind();
+    let what = match image {
+        Some(image) => format!("a container of {image} on {kind}"),
+        None => format!("a container on {kind}"),
+    };
+    let finding = match attempt(config, engine, image, agent).await {
+        Err(error) => unproven(&what, &error),
+        Ok(Proof { broken }) if broken.is_empty() => Finding::ok(
+            Code::Isolation,
+            format!("{what} sees no network but its door, and cannot get past it"),
+        ),
+        Ok(Proof { broken }) => {
+            let broken: Vec<_> = broken.iter().map(ToString::to_string).collect();
+            Finding::error(
+                Code::IsolationBroken,
+                format!("{what} is not isolated: {}", broken.join("; ")),
+            )
+            .hint("do not run anything in it that is not trusted, and report this")
+        }
+    };
+    match agent {
+        Some(agent) => finding.of(&agent.agent, "mode"),
+        None => finding,
+    }
+}
+
+fn unproven(what: &str, error: &SandboxError) -> Finding {
+    let message = format!("{what} did not start: {}", with_causes(error));
+    let finding = Finding::error(Code::IsolationUnproven, message);
+    match error.hint() {
+        Some(hint) => finding.hint(hint),
+        None => finding,
+    }
+}
+
+async fn attempt(
+    config: &SandboxConfig,
+    engine: &Engine,
+    image: Option<&str>,
+    agent: Option<&AgentSandbox>,
+) -> Result<Proof, SandboxError> {
+    let sandbox = quiet(config, engine, agent).await?;
+    let empty = match image {
+        Some(_) => None,
+        None => Some(EmptyImage::import(engine, &config.directories.runtime).await?),
+    };
+    let image = match (&empty, image) {
+        (Some(empty), _) => &empty.reference,
+        (None, image) => image.unwrap_or_default(),
+    };
+    let proof = prove(&sandbox, image, agent).await;
+    if let Some(empty) = empty {
+        empty.remove(engine).await;
+    }
+    proof
+}
+
+/// Starts a container of that image with nothing allowed, and judges what it tells.
+pub(crate) async fn prove(
+    sandbox: &Sandbox,
+    image: &str,
+    agent: Option<&AgentSandbox>,
+) -> Result<Proof, SandboxError> {
+    let workspace = Scratch::make()?;
+    let profile = agent.map(|agent| agent.profile).unwrap_or_default();
+    let spec = CommandSpec {
+        mounts: vec![Mount::read_write(workspace.inner(), WORKSPACE)],
+        workdir: WORKSPACE.to_owned(),
+        network: Network::Sandboxed(NetworkSandbox::default()),
+        limits: ResourceLimits {
+            timeout: Some(PATIENCE),
+            ..agent.map(|agent| agent.limits.clone()).unwrap_or_default()
+        },
+        profile,
+        ..CommandSpec::new(image, look::command(WORKSPACE))
+    };
+    let task = sandbox.create_command_task(spec)?;
+    let result = task.execute(Streams::captured()).await?;
+    let look = Look::read(&String::from_utf8_lossy(&result.stdout));
+    Ok(Proof {
+        broken: look.judge(sandbox.shared().wiring()?, profile),
+    })
+}
+
+/// A directory that any user of a container may write, and nobody else of the host may enter.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make() -> Result<Self, SandboxError> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|_| SandboxError::Randomness)?;
+        let name = format!("cordon-doctor-{:016x}", u64::from_be_bytes(bytes));
+        let parent = fs::canonicalize(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
+        let scratch = Self(parent.join(name));
+        let make = || {
+            DirBuilder::new().mode(0o700).create(&scratch.0)?;
+            fs::create_dir(scratch.inner())?;
+            fs::set_permissions(scratch.inner(), fs::Permissions::from_mode(0o777))
+        };
+        make().map_err(|source| SandboxError::Write {
+            path: scratch.0.clone(),
+            source,
+        })?;
+        Ok(scratch)
+    }
+
+    fn inner(&self) -> PathBuf {
+        self.0.join("workspace")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// An image with nothing in it, for as long as it is needed.
+struct EmptyImage {
+    reference: String,
+}
+
+impl EmptyImage {
+    async fn import(engine: &Engine, runtime: &Path) -> Result<Self, SandboxError> {
+        let reference = format!("localhost/cordon-doctor:{}", std::process::id());
+        let archive = runtime.join(format!("doctor-{}.tar", std::process::id()));
+        // Two empty blocks are a whole archive.
+        fs::write(&archive, [0; 1024]).map_err(|source| SandboxError::Write {
+            path: archive.clone(),
+            source,
+        })?;
+        let imported = engine.import(&archive, &reference).await;
+        drop(fs::remove_file(&archive));
+        imported?;
+        Ok(Self { reference })
+    }
+
+    async fn remove(self, engine: &Engine) {
+        if let Err(error) = engine.remove_image(&self.reference).await {
+            tracing::debug!(%error, "an empty image is left");
+        }
+    }
+}
+
+const WORKSPACE: &str = "/workspace";
+
+/// It takes a second; a machine that needs longer than this is in trouble.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,7 +2,9 @@
 
 mod agent;
 mod container;
+mod context;
 mod doctor;
+mod image;
 mod run;
 
 use clap::{ArgAction, Parser, Subcommand};
@@ -11,7 +13,9 @@ use crate::printer::Verbosity;
 
 pub(crate) use agent::AgentRun;
 pub(crate) use container::Container;
+pub(crate) use context::{Context, ContextCommand, ContextPrune};
 pub(crate) use doctor::{Clean, Doctor};
+pub(crate) use image::{Form, From, Image, ImageCommand, Store};
 pub(crate) use run::Run;
 
 /// Runs commands and coding agents in a container that has no network but one audited door.
@@ -42,6 +46,12 @@ pub(crate) enum Command {
 
     /// Run a coding agent in a container; its only way out is its own API and what the allowlist names
     Agent(Box<AgentRun>),
+
+    /// The contexts that agents go on with: what there is, and removing what nobody needs
+    Context(Context),
+
+    /// The images that runs are made in: their names, building, keeping and removing them
+    Image(Image),
 
     /// Check what runs need on this machine, and say what to type where something is missing
     Doctor(Box<Doctor>),

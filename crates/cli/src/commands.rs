@@ -2,7 +2,9 @@
 
 pub(crate) mod agent;
 pub(crate) mod clean;
+pub(crate) mod context;
 pub(crate) mod doctor;
+pub(crate) mod image;
 mod interrupts;
 pub(crate) mod run;
 mod state;

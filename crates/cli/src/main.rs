@@ -67,6 +67,8 @@ async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Agent(args) => commands::agent::run(*args, printer).await,
         Command::Doctor(args) => commands::doctor::run(*args, printer).await,
         Command::Clean(args) => commands::clean::run(args, printer).await,
+        Command::Context(args) => commands::context::run(&args, printer),
+        Command::Image(args) => commands::image::run(args, printer).await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The only place that prints.
 //!
-//! Everything of ours goes to standard error: standard output is the command's or the agent's. Readable without colour, and
+//! Everything of ours goes to standard error: standard output is the command's or the agent's, or an answer that was asked
+//! for. Readable without colour, and
 //! without it where standard error is no terminal or `NO_COLOR` is set.
 
 mod report;
@@ -148,6 +149,12 @@ impl Printer {
         if self.verbosity >= Verbosity::Normal {
             self.line("cordon:", text);
         }
+    }
+
+    /// What was asked for by subcommands that run nothing: the only thing of ours on standard output.
+    pub(crate) fn answer(&self, line: impl Display) {
+        // There is nobody left to tell when standard output is closed.
+        drop(writeln!(io::stdout().lock(), "{line}"));
     }
 
     /// The network log, as it is written.

@@ -38,8 +38,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     Allowlist, BuildNetwork, CommandResult, CommandSpec, ContextId, Entrypoint, ExecutionResult,
-    NetworkLog, Progress, Prompt, Recipe, SandboxConfig, SandboxError, Secret, SessionStore,
-    StreamEvent, Streams, TaskSpec,
+    ImageTags, LoadedImages, NetworkLog, Progress, Prompt, PrunedImages, Recipe, SandboxConfig,
+    SandboxError, Secret, SessionStore, StoredImage, StreamEvent, Streams, TaskSpec,
 };
 
 /// Runs tasks in containers; [`crate::Sandbox`] for callers that block.
@@ -122,6 +122,52 @@ impl Sandbox {
         let sandbox = &self.sandbox;
         self.runtime
             .block_on(sandbox.ensure_image_on(network, recipe, entrypoint, progress))
+    }
+
+    /// The images that were built from recipes and are in the engine's store, the youngest first.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::images`].
+    pub fn images(&self) -> Result<Vec<StoredImage>, SandboxError> {
+        self.runtime.block_on(self.sandbox.images())
+    }
+
+    /// Writes both images of a recipe to a directory, building what is missing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::save_image`].
+    pub fn save_image(
+        &self,
+        network: &BuildNetwork,
+        recipe: &Recipe,
+        entrypoint: &Entrypoint,
+        directory: &Path,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<ImageTags, SandboxError> {
+        let saved = self
+            .sandbox
+            .save_image(network, recipe, entrypoint, directory, progress);
+        self.runtime.block_on(saved)
+    }
+
+    /// Reads what [`Sandbox::save_image`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::load_images`].
+    pub fn load_images(&self, directory: &Path) -> Result<LoadedImages, SandboxError> {
+        self.runtime.block_on(self.sandbox.load_images(directory))
+    }
+
+    /// Removes the images that are too old to be used again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::prune_images`].
+    pub fn prune_images(&self) -> Result<PrunedImages, SandboxError> {
+        self.runtime.block_on(self.sandbox.prune_images())
     }
 
     /// Stops every task that runs and waits until they are gone.

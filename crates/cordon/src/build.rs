@@ -84,7 +84,7 @@ impl FromStr for BuildMode {
 impl BuildNetwork {
     /// What of it may change the image, and so is part of its name. Images built with the host's network keep the names
     /// that they have without it.
-    fn conditions(&self) -> String {
+    pub(crate) fn conditions(&self) -> String {
         match self {
             Self::Host => String::new(),
             Self::None => "no network".to_owned(),

@@ -36,6 +36,7 @@ pub mod doctor;
 mod error;
 mod file;
 mod git;
+mod images;
 mod leftovers;
 mod limits;
 mod live;
@@ -64,7 +65,10 @@ pub use cordon_agents::{
 };
 pub use cordon_door::{Before, Error as DoorError};
 pub use cordon_engine::{Choice as EngineChoice, Error as EngineError, Kind as EngineKind};
-pub use cordon_image::{Entrypoint, Error as ImageBuildError, Progress, Recipe};
+pub use cordon_image::{
+    Age as ImageAge, Entrypoint, Error as ImageBuildError, Loaded as LoadedImages, Progress,
+    Pruned as PrunedImages, Recipe, Stored as StoredImage, Tags as ImageTags,
+};
 pub use cordon_policy::{Allowlist, AllowlistError, HostPattern, NamePattern};
 pub use cordon_proxy::{
     Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, NetworkLog, OnRecord, Record,
@@ -75,8 +79,9 @@ pub use cordon_secrets::{
     prepare_secrets,
 };
 pub use cordon_session::{
-    Error as SessionError, Loaded as LoadedSession, ReplyUpdate, SessionMetadata, SessionReply,
-    SessionStore,
+    ContextEntry, Error as SessionError, Loaded as LoadedSession, Pruned as PrunedContexts,
+    ReplyUpdate, Retention, SessionMetadata, SessionReply, SessionStore, contexts,
+    prune as prune_contexts,
 };
 pub use directories::Directories;
 pub use error::SandboxError;

@@ -155,6 +155,14 @@ impl Sandbox {
         build::ensure(&self.shared, network, recipe, entrypoint, progress).await
     }
 
+    pub(crate) fn engine(&self) -> Result<Engine, SandboxError> {
+        self.shared.engine()
+    }
+
+    pub(crate) fn config(&self) -> &SandboxConfig {
+        &self.shared.config
+    }
+
     /// Stops every task that runs and waits until they are gone.
     pub async fn shutdown(&self) {
         self.shared.halts.send_modify(|count| *count += 1);

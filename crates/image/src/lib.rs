@@ -42,5 +42,5 @@ pub use error::Error;
 pub use ignore::Ignore;
 pub use path::{ContextPath, InvalidPath};
 pub use recipe::{Entry, Recipe};
-pub use store::{Loaded, Pruned};
+pub use store::{Loaded, Pruned, Stored};
 pub use tag::{Digest, InvalidPrefix, Prefix, Tags};

@@ -11,6 +11,17 @@ use crate::{
     Age, Config, Ensured, Entrypoint, Error, Images, Progress, Recipe, ensure::readable, lock::Lock,
 };
 
+/// An image of ours in the engine's store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Stored {
+    /// Its name.
+    pub tag: String,
+    /// Its id, as the engine writes it.
+    pub id: String,
+    /// How old it is; none if the engine does not say it readably.
+    pub age: Option<Age>,
+}
+
 /// What came of removing old images.
 #[derive(Debug, Default)]
 pub struct Pruned {
@@ -41,21 +52,50 @@ impl Images<'_> {
         if self.config.max_age.is_zero() {
             return Ok(pruned);
         }
-        // Overlays first: an image that another stands on is not removed.
+        for tag in self.tags().await? {
+            self.prune_one(&tag, &mut pruned).await?;
+        }
+        Ok(pruned)
+    }
+
+    /// The images under our prefix, the youngest first.
+    ///
+    /// # Errors
+    ///
+    /// When the engine cannot list its images.
+    pub async fn list(&self) -> Result<Vec<Stored>, Error> {
+        let mut stored = Vec::new();
+        for tag in self.tags().await? {
+            // One that was removed meanwhile is not there.
+            if let Some(image) = self.engine.image(&tag).await? {
+                stored.push(Stored {
+                    age: readable(&image.created).map(|created| created.age(Timestamp::now())),
+                    id: image.id,
+                    tag,
+                });
+            }
+        }
+        stored.sort_by_key(|image| image.age.map_or(Duration::MAX, |age| age.0));
+        Ok(stored)
+    }
+
+    /// The names of all images under our prefix. Overlays come first: an image that another stands on is not removed.
+    async fn tags(&self) -> Result<Vec<String>, Error> {
         let names = [
             self.config.prefix.overlay_name().to_owned(),
             self.config.prefix.repo_name(),
         ];
+        let mut tags = Vec::new();
         for name in names {
             for listed in self.engine.images(&format!("{name}:*")).await? {
                 // Podman's form of a name without a registry.
                 let tag = listed.strip_prefix("localhost/").unwrap_or(&listed);
                 if tag.starts_with(&format!("{name}:")) {
-                    self.prune_one(tag, &mut pruned).await?;
+                    tags.push(tag.to_owned());
                 }
             }
         }
-        Ok(pruned)
+        Ok(tags)
     }
 
     async fn prune_one(&self, tag: &str, pruned: &mut Pruned) -> Result<(), Error> {

@@ -47,6 +47,29 @@ pub struct Retention {
     pub max_idle: Option<Duration>,
 }
 
+impl Retention {
+    /// A hundred contexts, and none that was idle for more than a week.
+    pub const STANDARD: Self = Self {
+        keep: Some(100),
+        max_idle: Some(Duration::from_secs(7 * 24 * 60 * 60)),
+    };
+
+    /// The entries, listed with the most recently active first, that are beyond the limits.
+    pub fn beyond(
+        self,
+        entries: Vec<ContextEntry>,
+        now: SystemTime,
+    ) -> impl Iterator<Item = ContextEntry> {
+        let beyond = move |place: usize, entry: &ContextEntry| {
+            let idle = now.duration_since(entry.last_activity).unwrap_or_default();
+            self.keep.is_some_and(|keep| place >= keep)
+                || self.max_idle.is_some_and(|max| idle > max)
+        };
+        let placed = entries.into_iter().enumerate();
+        placed.filter_map(move |(place, entry)| beyond(place, &entry).then_some(entry))
+    }
+}
+
 /// What was removed, and what could not be.
 #[derive(Debug, Default)]
 pub struct Pruned {
@@ -69,13 +92,7 @@ pub fn prune(root: &Path, retention: &Retention, now: SystemTime) -> Result<Prun
         errors: sweep(root)?,
         ..Pruned::default()
     };
-    for (place, entry) in contexts(root)?.into_iter().enumerate() {
-        let idle = now.duration_since(entry.last_activity).unwrap_or_default();
-        let beyond = retention.keep.is_some_and(|keep| place >= keep)
-            || retention.max_idle.is_some_and(|max| idle > max);
-        if !beyond {
-            continue;
-        }
+    for entry in retention.beyond(contexts(root)?, now) {
         match remove(root, &entry.dir) {
             Ok(true) => pruned.removed.push(entry.dir),
             Ok(false) => pruned.in_use.push(entry.dir),

@@ -98,12 +98,17 @@ pub(crate) async fn recipe(
             return Err(Hinted::new("no image to run in", hint).into());
         }
     };
-    let context = match (&args.context_dir, dockerfile.parent()) {
-        (Some(directory), _) => directory.as_path(),
+    let context = build_context(args.context_dir.as_deref(), dockerfile);
+    Ok(Some(rules.recipe(dockerfile, context).await?))
+}
+
+/// What a build may copy from.
+pub(crate) fn build_context<'a>(named: Option<&'a Path>, dockerfile: &'a Path) -> &'a Path {
+    match (named, dockerfile.parent()) {
+        (Some(directory), _) => directory,
         (None, Some(parent)) if parent != Path::new("") => parent,
         (None, _) => Path::new("."),
-    };
-    Ok(Some(rules.recipe(dockerfile, context).await?))
+    }
 }
 
 /// What the command gets beside its mounts, from the flags and the configuration file together.
@@ -136,7 +141,7 @@ pub(crate) async fn settings(
     printer: &Printer,
 ) -> anyhow::Result<Settings> {
     let rules = workspace.rules();
-    let file = config_file(args, rules).await?;
+    let file = config_file(args.config.as_deref(), rules).await?;
     workspace.judge(&file, mounts, printer)?;
     let mut resolved = file
         .resolve(&HostEnv::current())
@@ -165,7 +170,7 @@ pub(crate) async fn settings(
     let prepared = resolved.prepare().map_err(SandboxError::from)?;
 
     let env = environment(&prepared, variables(args, printer))?;
-    let (path, must_exist) = allowlist_path(args, written);
+    let (path, must_exist) = allowlist_path(args.allowlist.as_deref(), written);
     let hosts = args.allow.iter().map(String::as_str);
     let source = Watched {
         path,
@@ -232,7 +237,10 @@ fn environment(
     Ok(env)
 }
 
-fn build_network(mode: BuildMode, policy: impl FnOnce() -> BuildSandbox) -> BuildNetwork {
+pub(crate) fn build_network(
+    mode: BuildMode,
+    policy: impl FnOnce() -> BuildSandbox,
+) -> BuildNetwork {
     match mode {
         BuildMode::Host => BuildNetwork::Host,
         BuildMode::None => BuildNetwork::None,
@@ -241,8 +249,10 @@ fn build_network(mode: BuildMode, policy: impl FnOnce() -> BuildSandbox) -> Buil
 }
 
 /// The configuration that was named, or the project's own, or an empty one.
-async fn config_file(args: &Container, rules: &ConfigSource) -> anyhow::Result<SandboxFile> {
-    let path = args.config.as_deref();
+pub(crate) async fn config_file(
+    path: Option<&Path>,
+    rules: &ConfigSource,
+) -> anyhow::Result<SandboxFile> {
     let file = rules
         .sandbox_file(path.unwrap_or_else(|| Path::new(DEFAULT_CONFIG)))
         .await?;
@@ -305,15 +315,15 @@ fn variables(args: &Container, printer: &Printer) -> Vec<(String, String)> {
 }
 
 /// Where the allowlist is, and whether it has to be there.
-fn allowlist_path(args: &Container, written: Option<PathBuf>) -> (PathBuf, bool) {
-    match (&args.allowlist, written) {
-        (Some(path), _) => (path.clone(), true),
+pub(crate) fn allowlist_path(named: Option<&Path>, written: Option<PathBuf>) -> (PathBuf, bool) {
+    match (named, written) {
+        (Some(path), _) => (path.to_owned(), true),
         (None, Some(path)) => (path, true),
         (None, None) => (PathBuf::from(DEFAULT_ALLOWLIST), false),
     }
 }
 
-async fn allowlist_text(
+pub(crate) async fn allowlist_text(
     rules: &ConfigSource,
     path: &Path,
     must_exist: bool,
@@ -354,7 +364,7 @@ pub(crate) fn upstream(args: &Container) -> anyhow::Result<Upstream> {
     })
 }
 
-const DEFAULT_DOCKERFILE: &str = ".cordon/container/Dockerfile";
+pub(crate) const DEFAULT_DOCKERFILE: &str = ".cordon/container/Dockerfile";
 
 const DEFAULT_CONFIG: &str = ".cordon/sandbox.yaml";
 

@@ -144,10 +144,19 @@ async fn clone(from: &str, to: Option<&Path>, printer: &Printer) -> anyhow::Resu
 }
 
 async fn rules(args: &Container, clone: Option<&GitClone>) -> anyhow::Result<ConfigSource> {
-    let Some(reference) = &args.config_ref else {
-        return Ok(ConfigSource::Worktree);
-    };
-    let rules = match (&args.config_repo, clone) {
+    match &args.config_ref {
+        Some(reference) => rules_at(reference, args.config_repo.as_deref(), clone).await,
+        None => Ok(ConfigSource::Worktree),
+    }
+}
+
+/// Rules at a ref: of the repository that was named, of the clone, or of the one around the current directory.
+pub(crate) async fn rules_at(
+    reference: &str,
+    repository: Option<&Path>,
+    clone: Option<&GitClone>,
+) -> anyhow::Result<ConfigSource> {
+    let rules = match (repository, clone) {
         (Some(repository), _) => ConfigSource::repository(repository, reference).await,
         (None, Some(clone)) => ConfigSource::repository(clone.path(), reference).await,
         (None, None) => ConfigSource::around(&current_dir()?, reference).await,

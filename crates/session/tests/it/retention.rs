@@ -82,6 +82,28 @@ fn contexts_beyond_the_limits_go() {
 }
 
 #[test]
+fn what_goes_is_known_before_it_goes() {
+    let (root, now) = root(3);
+    let limits = Retention {
+        keep: Some(1),
+        max_idle: None,
+    };
+    let beyond: Vec<_> = limits
+        .beyond(contexts(root.path()).unwrap(), now)
+        .map(|entry| entry.dir)
+        .collect();
+    assert_eq!(names(root.path()).len(), 3);
+    assert_eq!(prune(root.path(), &limits, now).unwrap().removed, beyond);
+    let week = Duration::from_secs(7 * 24 * 3600);
+    let old = |now| {
+        Retention::STANDARD
+            .beyond(contexts(root.path()).unwrap(), now)
+            .count()
+    };
+    assert_eq!((old(now + week), old(now + week + HOUR)), (0, 1));
+}
+
+#[test]
 fn a_context_in_use_is_never_removed() {
     let (root, now) = root(2);
     let store = SessionStore::new(root.path().join("c-1"));

@@ -183,6 +183,24 @@ impl Run {
         }
     }
 
+    /// A subcommand that runs nothing, in an empty directory.
+    pub(crate) fn plain(setup: Setup, verb: &[&str]) -> Self {
+        Self {
+            verb: verb.iter().map(OsString::from).collect(),
+            flags: Vec::new(),
+            ..Self::new(setup)
+        }
+    }
+
+    /// The same in the same directory, with nothing of its command and flags.
+    pub(crate) fn then(&self, verb: &[&str]) -> Self {
+        Self {
+            verb: verb.iter().map(OsString::from).collect(),
+            flags: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// A run of an agent in the image that has all of them, in an empty directory of its own.
     pub(crate) fn agent(setup: Setup, agent: &str) -> Self {
         let run = Self {

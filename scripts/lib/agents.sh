@@ -10,18 +10,6 @@ AGENT_NODE=22.23.3
 AGENTS_CACHE=$CACHE/agents
 AGENTS_PLACE=opt/agents
 
-# Copied into a container that is never started, and committed: that takes no registry and no network.
-add_agents() {
-  local store=$1 archive container
-  archive=$(archive_of "$AGENTS_IMAGE")
-  [ -f "$archive" ] || make_archive "$AGENTS_IMAGE" "$archive"
-  container=$("$store" create "$DEBIAN_IMAGE" true)
-  "$store" cp - "$container:/" <"$archive" &&
-    "$store" commit "$container" "$AGENTS_IMAGE" >/dev/null 2>"$CACHE/import.log" ||
-    { cat "$CACHE/import.log" >&2; "$store" rm "$container" >/dev/null; die "cannot add $archive"; }
-  "$store" rm "$container" >/dev/null
-}
-
 agents_tree() {
   local tree=$1 arch modules programs=$1/usr/local/bin
   arch=$(node -p process.arch)

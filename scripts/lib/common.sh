@@ -11,7 +11,8 @@ BUSYBOX_IMAGE=localhost/cordon-test-busybox:1
 SCRATCH_IMAGE=localhost/cordon-test-scratch:1
 DEBIAN_IMAGE=localhost/cordon-test-debian:1
 AGENTS_IMAGE=localhost/cordon-test-agents:1
-export ROOT CACHE TEST_USER DEMO_IMAGE BUSYBOX_IMAGE SCRATCH_IMAGE DEBIAN_IMAGE AGENTS_IMAGE
+CLIENTS_IMAGE=localhost/cordon-test-clients:1
+export ROOT CACHE TEST_USER DEMO_IMAGE BUSYBOX_IMAGE SCRATCH_IMAGE DEBIAN_IMAGE AGENTS_IMAGE CLIENTS_IMAGE
 
 say() { printf '%s\n' "setup: $*" >&2; }
 

@@ -26,15 +26,30 @@ have_images() {
 
 import_image() {
   local store=$1 image=$2 archive shell='["/bin/sh"]'
-  if [ "$image" = "$AGENTS_IMAGE" ]; then
-    add_agents "$store"
-    return
-  fi
+  case $image in
+    "$AGENTS_IMAGE" | "$CLIENTS_IMAGE")
+      add_layer "$store" "$image"
+      return
+      ;;
+  esac
   archive=$(archive_of "$image")
   [ -f "$archive" ] || make_archive "$image" "$archive"
   [ "$image" != "$SCRATCH_IMAGE" ] || shell='["/probe"]'
   "$store" import --change "ENV PATH=$IMAGE_PATH" --change "CMD $shell" - "$image" <"$archive" >/dev/null 2>"$CACHE/import.log" ||
     { cat "$CACHE/import.log" >&2; die "cannot import $archive"; }
+}
+
+# A layer on the Debian image, copied into a container that is never started, and committed: that takes no registry and
+# no network.
+add_layer() {
+  local store=$1 image=$2 archive container
+  archive=$(archive_of "$image")
+  [ -f "$archive" ] || make_archive "$image" "$archive"
+  container=$("$store" create "$DEBIAN_IMAGE" true)
+  "$store" cp - "$container:/" <"$archive" &&
+    "$store" commit "$container" "$image" >/dev/null 2>"$CACHE/import.log" ||
+    { cat "$CACHE/import.log" >&2; "$store" rm "$container" >/dev/null; die "cannot add $archive"; }
+  "$store" rm "$container" >/dev/null
 }
 
 archive_of() {
@@ -62,6 +77,7 @@ make_archive() (
     "$SCRATCH_IMAGE") scratch_tree "$tree" ;;
     "$DEBIAN_IMAGE") debian_tree "$tree" ;;
     "$AGENTS_IMAGE") agents_tree "$tree" ;;
+    "$CLIENTS_IMAGE") clients_tree "$tree" ;;
     *) die "no recipe for $image" ;;
   esac
   # Renamed when whole, so that an interrupted run leaves no half archive behind.

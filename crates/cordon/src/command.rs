@@ -36,6 +36,8 @@ pub struct CommandSpec {
     /// Its variables, over those of the image. Values appear in no argument list, no log, and nothing
     /// that the engine keeps.
     pub env: Vec<(String, String)>,
+    /// Directories that begin empty, that everybody in the container may write, and that go with it.
+    pub scratch: Vec<String>,
     /// Where it starts.
     pub workdir: String,
     /// Who it runs as, as `UID[:GID]` or a name of the image; if `None`, the image's own user in
@@ -120,6 +122,7 @@ impl CommandSpec {
             before: Vec::new(),
             mounts: Vec::new(),
             env: Vec::new(),
+            scratch: Vec::new(),
             workdir: "/workspace".to_owned(),
             user: None,
             profile: Profile::Strict,

@@ -106,6 +106,20 @@ pub enum SandboxError {
         /// What was looked at, in turn.
         probes: Vec<Probe>,
     },
+    /// An agent's user was given by name, and only the image knows its number.
+    #[error("the agent's user `{user}` is a name, and its state must belong to a number")]
+    NamedUser {
+        /// The name.
+        user: String,
+    },
+    /// The agent's user would not be able to write its state.
+    #[error("user {user} of the container cannot write the agent's state in {}", path.display())]
+    StateOutOfReach {
+        /// The user's number.
+        user: u32,
+        /// Where the state is kept.
+        path: PathBuf,
+    },
     /// The engine's containers do not share this machine's kernel, so no door can be opened.
     #[error("{engine} runs its containers in another machine, where the door cannot be opened")]
     NotLocal {
@@ -250,6 +264,11 @@ impl SandboxError {
             Self::LeftBehind { container } => Some(format!("remove it with `podman rm -f {container}` or `docker rm -f {container}`")),
             Self::SessionLost => Some("run it again; a new container is started for it".into()),
             Self::Cwd { .. } => Some("name one below the workspace, relative to it".into()),
+            Self::NamedUser { .. } => Some("look its number up with `id` in the image, and say --user UID[:GID]".into()),
+            Self::StateOutOfReach { .. } => Some(format!(
+                "run it as yourself with --user {}, or as the image's own user",
+                rustix::process::getuid().as_raw()
+            )),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
             Self::Session(cordon_session::Error::InUse { .. }) => {

@@ -54,6 +54,7 @@ mod streams;
 mod task;
 mod topology;
 mod trust;
+mod user;
 
 pub use build::{BuildMode, BuildNetwork, BuildSandbox, UnknownBuildMode};
 pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox};
@@ -71,8 +72,8 @@ pub use cordon_image::{
 };
 pub use cordon_policy::{Allowlist, AllowlistError, HostPattern, NamePattern};
 pub use cordon_proxy::{
-    Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, NetworkLog, OnRecord, Record,
-    RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
+    Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, Location, NetworkLog, OnRecord,
+    Place, Record, RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
 };
 pub use cordon_secrets::{
     MaskedSecret, PreparedSecrets, Secret, SecretReplacements, SecretsError, SigningCredential,

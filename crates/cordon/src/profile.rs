@@ -45,16 +45,11 @@ impl Profile {
         self == Self::Strict
     }
 
-    /// What can be written all the same, in memory. Programs may be run from it: the workspace would
-    /// let them too, and build tools do.
+    /// What can be written all the same.
     pub(crate) fn tmpfs(self) -> Vec<Tmpfs> {
-        let at = |target: &str, size: &str| Tmpfs {
-            target: target.to_owned(),
-            options: format!("rw,exec,nosuid,nodev,mode=1777,size={size}"),
-        };
         match self {
             Self::Standard => Vec::new(),
-            Self::Strict => vec![at("/tmp", "1g"), at(HOME, "100m")],
+            Self::Strict => vec![in_memory("/tmp", "1g"), in_memory(HOME, "100m")],
         }
     }
 
@@ -113,6 +108,15 @@ impl FromStr for Profile {
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
+    }
+}
+
+/// An empty directory in memory that everybody may write. Programs may be run from it: the workspace
+/// would let them too, and build tools do.
+pub(crate) fn in_memory(target: &str, size: &str) -> Tmpfs {
+    Tmpfs {
+        target: target.to_owned(),
+        options: format!("rw,exec,nosuid,nodev,mode=1777,size={size}"),
     }
 }
 

@@ -25,11 +25,13 @@ use crate::{
     modes::Hold,
     mount::Handles,
     place::Place,
+    profile::in_memory,
     sandbox::{Shared, Stop},
     shield::Shield,
     streams::{Io, Pumps, Tails},
     topology::Connection,
     trust,
+    user::User,
 };
 
 /// A command's spec together with what the sandbox adds to it.
@@ -148,6 +150,11 @@ impl<'a> Plan<'a> {
         let limits = &self.limits;
         let profile = spec.profile;
         let enforced = engine.facts().limits;
+        let user = spec.user.clone().or_else(|| profile.user(engine));
+        let userns = user.as_deref().and_then(User::parse);
+        let userns = userns.and_then(|user| user.namespace(engine));
+        let scratch = spec.scratch.iter().map(|target| in_memory(target, "1g"));
+        let scratch = scratch.collect();
         Ok(ContainerSpec {
             name: Some(place.name().to_owned()),
             labels: self.labels.clone(),
@@ -157,8 +164,9 @@ impl<'a> Plan<'a> {
                 .into(),
             mounts,
             workdir: Some(spec.workdir.clone()),
-            user: spec.user.clone().or_else(|| profile.user(engine)),
-            tmpfs: profile.tmpfs(),
+            user,
+            userns,
+            tmpfs: [profile.tmpfs(), scratch].concat(),
             read_only: profile.read_only(),
             hostname: Some("cordon".to_owned()),
             network: connection.network(),

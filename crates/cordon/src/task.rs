@@ -24,6 +24,7 @@ use crate::{
     run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
     streams::{Io, Sink},
+    user::User,
 };
 
 pub use result::ExecutionResult;
@@ -53,12 +54,14 @@ pub struct TaskSpec {
     pub limits: ResourceLimits,
     /// What it may use up.
     pub budget: Budget,
-    /// Who it runs as, as `UID[:GID]` or a name of the image; the image's own user if `None`.
+    /// Who it runs as, as `UID[:GID]`; the image's own user if `None`, which is taken to be root. Its
+    /// state on the host belongs to that user, or under rootless podman to the caller.
     pub user: Option<String>,
     /// How far the container is closed.
     pub profile: Profile,
-    /// The home directory of that user in the container.
-    pub home: String,
+    /// The home directory of that user in the container; if `None`, the profile's, and else `/root` for
+    /// root and an empty one that goes with the container for everybody else.
+    pub home: Option<String>,
     /// The agent's program on the host, mounted read-only; the image's own if `None`.
     pub agent_binary: Option<PathBuf>,
     /// Brings the Python environment of `/workspace` up to date first, where it is a project of uv's.
@@ -112,7 +115,7 @@ impl TaskSpec {
             budget: Budget::default(),
             user: None,
             profile: Profile::Standard,
-            home: "/root".to_owned(),
+            home: None,
             agent_binary: None,
             sync_python: false,
             on_network: None,
@@ -121,6 +124,30 @@ impl TaskSpec {
 
     fn state(&self) -> PathBuf {
         self.session_dir.join(self.agent.name())
+    }
+
+    /// Who it runs as, where that is not root.
+    fn other_user(&self) -> Result<Option<User>, SandboxError> {
+        match self.user.as_deref() {
+            None | Some("root") => Ok(None),
+            Some(text) => match User::parse(text) {
+                Some(user) => Ok((!user.is_root()).then_some(user)),
+                None => Err(SandboxError::NamedUser {
+                    user: text.to_owned(),
+                }),
+            },
+        }
+    }
+
+    /// The home directory, and it again where it has to be made.
+    fn home(&self) -> Result<(String, Vec<String>), SandboxError> {
+        let other = self.other_user()?;
+        let given = self.home.as_deref().or_else(|| self.profile.home());
+        Ok(match (given, other) {
+            (Some(home), _) => (home.to_owned(), Vec::new()),
+            (None, None) => ("/root".to_owned(), Vec::new()),
+            (None, Some(_)) => (HOME.to_owned(), vec![HOME.to_owned()]),
+        })
     }
 }
 
@@ -296,12 +323,16 @@ impl Task {
                     .map_err(|source| SandboxError::Write { path, source })?;
             }
         }
-        Ok(())
+        match self.spec.other_user()? {
+            Some(user) => user.take(&self.shared.engine()?, &self.spec.state()),
+            None => Ok(()),
+        }
     }
 
     /// The container that runs the agent with a prompt.
     fn command(&self, prompt: &Prompt) -> Result<CommandSpec, SandboxError> {
         let task = &self.spec;
+        let (home, scratch) = task.home()?;
         let invocation = Invocation {
             model: prompt
                 .model
@@ -315,7 +346,7 @@ impl Task {
                 .map(str::parse::<SessionId>)
                 .transpose()?,
             budget: task.budget,
-            home: task.home.clone(),
+            home: home.clone(),
             base_url: prompt.base_url.clone(),
             ..Invocation::default()
         };
@@ -330,7 +361,7 @@ impl Task {
         };
         let mut env: Vec<_> = own(command.default_env).collect();
         env.extend(task.env.iter().cloned());
-        env.push(("HOME".to_owned(), task.home.clone()));
+        env.push(("HOME".to_owned(), home.clone()));
         env.extend(own(command.forced_env));
 
         let mut entrypoint = Entrypoint::agent(program);
@@ -345,6 +376,7 @@ impl Task {
             before: before.collect(),
             mounts: task.mounts.clone(),
             env,
+            scratch,
             user: task.user.clone(),
             profile: task.profile,
             network: task.network.clone(),
@@ -359,7 +391,7 @@ impl Task {
         self.shared.check(&mut spec, &[canonical(&task.state())])?;
         spec.mounts.push(Mount::read_write(
             canonical(&task.state()),
-            task.agent.state_dir(&task.home),
+            task.agent.state_dir(&home),
         ));
         if let Some(binary) = &task.agent_binary {
             spec.mounts
@@ -397,6 +429,9 @@ impl fmt::Debug for Prompt {
 
 /// What the network log is called.
 const NETWORK_LOG: &str = "network-sandbox.log";
+
+/// The home of an agent that is not root.
+const HOME: &str = "/home/agent";
 
 /// Where an agent's program from the host is in the container.
 const AGENT_BINARY: &str = "/.cordon/agent";

@@ -7,3 +7,4 @@ mod claude;
 mod gateway;
 mod library;
 mod others;
+mod user;

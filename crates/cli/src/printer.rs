@@ -4,6 +4,7 @@
 //! for. Readable without colour, and
 //! without it where standard error is no terminal or `NO_COLOR` is set.
 
+mod refusals;
 mod report;
 mod transcript;
 
@@ -16,6 +17,7 @@ use std::{
 
 use cordon::{Event, FileNotice, Level, Notice, Outcome, Progress, Record, SandboxError, Verdict};
 
+pub(crate) use refusals::Refusals;
 pub(crate) use transcript::Transcript;
 
 /// How much is said.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use cordon_policy::Denial;
 use cordon_secrets::Redactor;
 use http::{HeaderValue, Response, StatusCode, header};
+use hyper::ext::ReasonPhrase;
 use serde::Serialize;
 
 use crate::{
@@ -183,6 +184,9 @@ impl Refusal {
         *response.status_mut() = self.status();
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
+        if self.family() == BLOCKED {
+            response.extensions_mut().insert(BLOCKED_REASON);
+        }
         if matches!(self, Self::Malformed(_)) {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
@@ -251,3 +255,7 @@ struct Answer<'a> {
 }
 
 const BLOCKED: &str = "blocked_by_network_allowlist";
+
+/// Many clients show of a 403 only its status line, and people look for the mistake at the server's.
+const BLOCKED_REASON: ReasonPhrase =
+    ReasonPhrase::from_static(b"Blocked by the sandbox's network allowlist");

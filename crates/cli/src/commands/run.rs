@@ -13,7 +13,7 @@ use crate::{
         workspace::Workspace,
     },
     exit::Exit,
-    printer::Printer,
+    printer::{Printer, Refusals},
 };
 
 pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
@@ -36,6 +36,8 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
         limits,
         tend,
     } = surroundings::settings(container, &workspace, &mounts, own, printer).await?;
+    let refusals = Refusals::default();
+    let live = container.network_log_live.then(|| printer.network());
     let mut spec = CommandSpec {
         mounts,
         env,
@@ -45,7 +47,7 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
         network,
         limits,
         network_log: args.network_log.clone(),
-        on_network: container.network_log_live.then(|| printer.network()),
+        on_network: Some(refusals.noting(live)),
         ..CommandSpec::new("", args.command)
     };
     let Ready { sandbox, image } = match surroundings::prepare(
@@ -64,6 +66,7 @@ pub(crate) async fn run(args: Run, printer: &Printer) -> anyhow::Result<Exit> {
     let task = sandbox.create_command_task(spec)?;
     workspace.keep();
     let ended = execute(&task, &tend, &mut interrupts, printer).await;
+    refusals.tell(printer);
     workspace.name(printer);
     ended
 }

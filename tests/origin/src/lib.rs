@@ -12,6 +12,7 @@
 
 mod certificate;
 mod git;
+mod grpc;
 mod names;
 mod place;
 mod program;

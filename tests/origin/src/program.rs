@@ -31,7 +31,19 @@ impl Program {
     /// Starts one with certificates for the given names, and waits for its first line of output, with
     /// which it says that it is ready.
     pub fn start(names: &[&str], command: impl FnOnce(&Post<'_>) -> Command) -> Self {
-        let (place, _) = Place::new(names);
+        Self::serve(Place::new(names).0, command)
+    }
+
+    /// The same at an address of the machine that is not loopback, for those who come from a network.
+    pub fn start_at(
+        address: Ipv4Addr,
+        names: &[&str],
+        command: impl FnOnce(&Post<'_>) -> Command,
+    ) -> Self {
+        Self::serve(Place::at(address, names).0, command)
+    }
+
+    fn serve(place: Place, command: impl FnOnce(&Post<'_>) -> Command) -> Self {
         let mut command = command(&Post {
             address: place.address,
             certificate: &place.certificate(),

@@ -9,6 +9,7 @@
 //! | `/status/N` | that status |
 //! | `/git/…` | repositories, by git's own program |
 //! | `/websocket` | a WebSocket that echoes |
+//! | whatever asks for gRPC | see `grpc` |
 //! | anything else | a greeting |
 
 use std::{
@@ -37,7 +38,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
-use crate::{Seen, git, websocket};
+use crate::{Seen, git, grpc, websocket};
 
 type Body = BoxBody<Bytes, Infallible>;
 
@@ -73,6 +74,7 @@ async fn connection(
         async move {
             let response = match git::serves(&request, &seen) {
                 Some(repositories) => git::respond(request, repositories).await.map(full_bytes),
+                None if grpc::serves(&request) => grpc::respond(request).await,
                 None => respond(request, client).await,
             };
             Ok::<_, Infallible>(response)

@@ -45,5 +45,12 @@ async fn echo(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Resul
         stream.write_all(&[head[0], head[1] & 0x7f]).await?;
         stream.write_all(&payload).await?;
         stream.flush().await?;
+        // It is the server that ends the connection once both have said goodbye.
+        if head[0] & 0x0f == CLOSE {
+            return stream.shutdown().await;
+        }
     }
 }
+
+/// The kind of a frame that says goodbye.
+const CLOSE: u8 = 8;

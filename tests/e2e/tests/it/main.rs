@@ -9,6 +9,7 @@
 mod agents;
 mod bad_input;
 mod build;
+mod clients;
 mod clone;
 mod contexts;
 mod doctor;

@@ -16,12 +16,14 @@ use std::{
 };
 
 use origin::Origin;
+use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) const DEBIAN: &str = "localhost/cordon-test-debian:1";
 pub(crate) const BUSYBOX: &str = "localhost/cordon-test-busybox:1";
 pub(crate) const SCRATCH: &str = "localhost/cordon-test-scratch:1";
 pub(crate) const AGENTS: &str = "localhost/cordon-test-agents:1";
+pub(crate) const CLIENTS: &str = "localhost/cordon-test-clients:1";
 
 /// Makes three tests of one function: `name::podman`, `name::rootless` and `name::docker`.
 macro_rules! on_every_engine {
@@ -280,6 +282,17 @@ impl Run {
 
     pub(crate) fn network_log(&self) -> String {
         fs::read_to_string(self.path("network.log")).unwrap_or_default()
+    }
+
+    /// The requests in the network log, as it has them for programs.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.path("network.jsonl")).unwrap_or_default();
+        let records = log
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        records
+            .filter(|record| record["kind"] == "request")
+            .collect()
     }
 
     /// Starts it, with its output kept for [`Running::end`].

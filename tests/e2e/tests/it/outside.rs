@@ -8,14 +8,28 @@ use std::{
 
 use origin::Origin;
 
-/// The world outside as a container's network reaches it: at an address that is not loopback.
+/// The world outside as a container's network reaches it.
 pub(crate) struct Outside {
     pub(crate) origin: Origin,
-    address: Ipv4Addr,
+    _address: OutsideAddress,
 }
+
+/// An address of this machine that is not loopback, so that a container's network reaches it. It is
+/// there as long as this is.
+pub(crate) struct OutsideAddress(pub(crate) Ipv4Addr);
 
 impl Outside {
     pub(crate) fn new(names: &[&str]) -> Self {
+        let address = OutsideAddress::new();
+        Self {
+            origin: Origin::start_at(address.0, names),
+            _address: address,
+        }
+    }
+}
+
+impl OutsideAddress {
+    pub(crate) fn new() -> Self {
         static NEXT: AtomicU8 = AtomicU8::new(1);
         let [.., high, low] = std::process::id().to_be_bytes();
         // The range for benchmarks between networks; bit by bit from the process id.
@@ -26,16 +40,13 @@ impl Outside {
             NEXT.fetch_add(1, Ordering::SeqCst),
         );
         ip(&["addr", "add", &format!("{address}/32"), "dev", "lo"]);
-        Self {
-            origin: Origin::start_at(address, names),
-            address,
-        }
+        Self(address)
     }
 }
 
-impl Drop for Outside {
+impl Drop for OutsideAddress {
     fn drop(&mut self) {
-        ip(&["addr", "del", &format!("{}/32", self.address), "dev", "lo"]);
+        ip(&["addr", "del", &format!("{}/32", self.0), "dev", "lo"]);
     }
 }
 

@@ -8,23 +8,36 @@ use std::{
     time::Duration,
 };
 
-use origin::Program;
+use origin::{Post, Program};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::setup::{eventually, root};
+use crate::{
+    outside::OutsideAddress,
+    setup::{eventually, root},
+};
 
 /// Running stand-ins for the APIs of Claude Code, Codex and Gemini CLI.
 pub(crate) struct Api {
     program: Program,
     scratch: TempDir,
+    _address: Option<OutsideAddress>,
 }
 
 impl Api {
     pub(crate) fn start() -> Self {
+        Self::serve(None)
+    }
+
+    /// One that proxy containers reach.
+    pub(crate) fn start_outside() -> Self {
+        Self::serve(Some(OutsideAddress::new()))
+    }
+
+    fn serve(address: Option<OutsideAddress>) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let script = root().join("crates/agents/tests/standin/standin.py");
-        let program = Program::start(&HOSTS, |post| {
+        let command = |post: &Post<'_>| {
             let mut command = Command::new("python3");
             command.arg(script).args(["--port", "443"]);
             command.args(["--address", &post.address.to_string()]);
@@ -32,8 +45,16 @@ impl Api {
             command.arg("--key").arg(post.key);
             command.arg("--log").arg(scratch.path().join(LOG));
             command
-        });
-        Self { program, scratch }
+        };
+        let program = match &address {
+            Some(address) => Program::start_at(address.0, &HOSTS, command),
+            None => Program::start(&HOSTS, command),
+        };
+        Self {
+            program,
+            scratch,
+            _address: address,
+        }
     }
 
     /// Where it is; its name server is at port 53.

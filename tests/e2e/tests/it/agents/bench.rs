@@ -33,7 +33,17 @@ pub(crate) struct Answer {
 
 impl Bench {
     pub(crate) fn new(setup: Setup, agent: &str) -> Self {
-        let api = Api::start();
+        Self::with(setup, agent, Api::start())
+    }
+
+    /// One whose proxy is in a container of its own.
+    pub(crate) fn beside_a_proxy_container(setup: Setup, agent: &str) -> Self {
+        let mut bench = Self::with(setup, agent, Api::start_outside());
+        bench.run = bench.run().flags(["--topology", "proxy-container"]);
+        bench
+    }
+
+    fn with(setup: Setup, agent: &str, api: Api) -> Self {
         let context = unique();
         let state = tempfile::tempdir().unwrap();
         let run = Run::agent(setup, agent);

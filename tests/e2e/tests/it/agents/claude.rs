@@ -33,6 +33,21 @@ on_every_engine! {
         }
     }
 
+    fn claude_answers_through_a_proxy_container_and_never_holds_its_key(setup) {
+        let bench = Bench::beside_a_proxy_container(setup, "claude");
+        let answer = bench.ask("scenario: tool\nrun: printenv ANTHROPIC_API_KEY; cut -f 1 /proc/net/route | sort -u | xargs");
+        assert!(answer.text().starts_with("The tool said: sk-ant-api03-"), "{answer:?}");
+        assert!(answer.text().ends_with("Iface eth0"), "{answer:?}");
+        assert!(!answer.has_event(CLAUDE_KEY), "{answer:?}");
+
+        let credentials = bench.api.credentials();
+        assert!(credentials.len() >= 2 && credentials.iter().all(|key| key == CLAUDE_KEY), "{credentials:?}");
+        let context = read_all(&bench.context_dir());
+        assert!(context.contains("ALLOWED POST https://api.anthropic.com/v1/messages"), "{context}");
+        assert!(!context.contains(CLAUDE_KEY));
+        assert_eq!(setup.left_by(answer.ended.pid), Vec::<String>::new());
+    }
+
     fn a_tool_call_edits_a_file_of_the_workspace(setup) {
         let bench = Bench::new(setup, "claude");
         let note = bench.run().path("note.txt");

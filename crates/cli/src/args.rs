@@ -6,17 +6,19 @@ mod context;
 mod doctor;
 mod image;
 mod run;
+mod session;
 
 use clap::{ArgAction, Parser, Subcommand};
 
 use crate::printer::Verbosity;
 
 pub(crate) use agent::AgentRun;
-pub(crate) use container::Container;
+pub(crate) use container::{Container, Variable};
 pub(crate) use context::{Context, ContextCommand, ContextPrune};
 pub(crate) use doctor::{Clean, Doctor};
 pub(crate) use image::{Form, From, Image, ImageCommand, Store};
 pub(crate) use run::Run;
+pub(crate) use session::{Session, SessionExec, SessionList, SessionStart, SessionStop};
 
 /// Runs commands and coding agents in a container that has no network but one audited door.
 #[derive(Debug, Parser)]
@@ -58,6 +60,10 @@ pub(crate) enum Command {
 
     /// Remove what runs that died have left
     Clean(Clean),
+
+    /// Keep a container for several commands
+    #[command(subcommand)]
+    Session(Session),
 }
 
 impl Args {

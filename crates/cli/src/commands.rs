@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod image;
 mod interrupts;
 pub(crate) mod run;
+pub(crate) mod session;
 mod state;
 mod surroundings;
 mod tend;

@@ -69,6 +69,7 @@ async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Clean(args) => commands::clean::run(args, printer).await,
         Command::Context(args) => commands::context::run(&args, printer),
         Command::Image(args) => commands::image::run(args, printer).await,
+        Command::Session(args) => commands::session::run(args, printer).await,
     }
 }
 

@@ -95,6 +95,13 @@ impl Printer {
         }
     }
 
+    /// A line of standard output that somebody waits for; that nobody does is an error.
+    pub(crate) fn hand_over(&self, text: impl Display) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{text}")?;
+        stdout.flush()
+    }
+
     pub(crate) fn hint(&self, hint: impl Display) {
         self.line(&self.paint(CYAN, "hint:"), hint);
     }

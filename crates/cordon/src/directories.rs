@@ -46,7 +46,11 @@ impl Default for Directories {
 
 impl Directories {
     /// Makes both, private to the caller.
-    pub(crate) fn prepare(&self) -> Result<(), SandboxError> {
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be made, or belongs to somebody else.
+    pub fn prepare(&self) -> Result<(), SandboxError> {
         private(&self.runtime)?;
         private(&self.cache)
     }

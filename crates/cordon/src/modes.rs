@@ -20,7 +20,9 @@ pub(crate) use output::{Cut, collect};
 pub use output::{OUTPUT_LIMIT, strip_ansi};
 pub use select::{automatic, chosen, probe};
 pub(crate) use session::Hold;
-pub use session::{Pipes, SessionCommand, SessionContainers, SessionEnd, SessionState};
+pub use session::{
+    Pipes, SessionCommand, SessionContainers, SessionEnd, SessionSignals, SessionState,
+};
 pub use vibebox::{BridgeError, BridgeErrorKind, HostUse, Init, Stage, VibeboxExecutor};
 
 use crate::{Allowlist, Mount, Profile, ResourceLimits};

@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::Context;
-use cordon::{Allowlist, CommandTask, HostEnv, SandboxError, SandboxFile, Secret, Task};
+use cordon::{
+    Allowlist, CommandTask, HostEnv, SandboxError, SandboxFile, Secret, Task,
+    modes::SessionContainers,
+};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{commands::surroundings, printer::Printer};
@@ -17,6 +20,7 @@ use crate::{commands::surroundings, printer::Printer};
 pub(crate) enum Running<'a> {
     Command(&'a CommandTask),
     Agent(&'a Task),
+    Session(&'a SessionContainers),
 }
 
 impl Running<'_> {
@@ -24,6 +28,7 @@ impl Running<'_> {
         match self {
             Self::Command(task) => task.replace_allowlist(allowlist),
             Self::Agent(task) => task.replace_allowlist(allowlist),
+            Self::Session(containers) => containers.replace_allowlist(allowlist),
         }
     }
 
@@ -31,6 +36,7 @@ impl Running<'_> {
         match self {
             Self::Command(task) => task.replace_secret(env_var, value),
             Self::Agent(task) => task.replace_secret(env_var, value),
+            Self::Session(containers) => containers.replace_secret(env_var, value),
         }
     }
 }

@@ -24,13 +24,13 @@ use tokio::{
     task::JoinHandle,
 };
 
-pub use command::{Pipes, SessionCommand, SessionEnd};
+pub use command::{Pipes, SessionCommand, SessionEnd, SessionSignals};
 pub(crate) use hold::Hold;
 
 use super::{AgentSandbox, ExecCommand, ExecOutput, ExecRequest, SessionKey, WorkspaceAccess};
 use crate::{
-    CommandSpec, EngineKind, Mount, Network, NetworkSandbox, Notice, ResourceLimits, Sandbox,
-    SandboxError, Streams,
+    Allowlist, CommandSpec, EngineKind, Mount, Network, NetworkSandbox, Notice, ResourceLimits,
+    Sandbox, SandboxError, Secret, Streams,
     live::Live,
     run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
@@ -46,6 +46,7 @@ pub struct SessionContainers {
     shared: Arc<Shared>,
     spec: CommandSpec,
     idle: Option<Duration>,
+    live: Arc<Live>,
     sessions: Mutex<HashMap<SessionKey, Arc<Session>>>,
 }
 
@@ -79,6 +80,7 @@ impl SessionContainers {
         shared.check(&mut spec, &[])?;
         Ok(Self {
             shared,
+            live: Arc::new(Live::new(&spec.network)),
             spec,
             idle,
             sessions: Mutex::default(),
@@ -184,6 +186,20 @@ impl SessionContainers {
         for key in keys {
             self.stop(&key).await;
         }
+    }
+
+    /// Judges the next request by another allowlist, in every container.
+    pub fn replace_allowlist(&self, allowlist: Allowlist) {
+        self.live.replace_allowlist(allowlist);
+    }
+
+    /// Gives a masked secret another value, in every container. Its surrogate stays.
+    ///
+    /// # Errors
+    ///
+    /// When the spec masks no such variable, or the value cannot be masked.
+    pub fn replace_secret(&self, env_var: &str, value: Secret) -> Result<(), SandboxError> {
+        self.live.replace_secret(env_var, value)
     }
 
     /// The session of that key. Those that came to their end meanwhile are forgotten.
@@ -309,6 +325,7 @@ impl Container {
             shared: Arc::clone(&containers.shared),
             spec: containers.spec.clone(),
             labels: name::labels(key),
+            live: Arc::clone(&containers.live),
             turns: Arc::clone(&turns),
         };
         let task = tokio::spawn(async move {
@@ -371,6 +388,7 @@ struct Life {
     shared: Arc<Shared>,
     spec: CommandSpec,
     labels: Vec<(String, String)>,
+    live: Arc<Live>,
     turns: Arc<Turns>,
 }
 
@@ -384,11 +402,10 @@ impl Life {
         };
         let lived = async {
             let turn = Turn::begin(&self.turns, &self.shared)?;
-            let live = Live::new(&self.spec.network);
             let mut spec = self.spec.clone();
             let orders = Orders {
                 stop: turn.stop(),
-                changes: live.follow(&mut spec.network),
+                changes: self.live.follow(&mut spec.network),
             };
             let plan = Plan::new(&self.shared, &spec)?.labelled(self.labels.clone());
             run::hold(

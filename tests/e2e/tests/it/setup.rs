@@ -203,6 +203,14 @@ impl Run {
         }
     }
 
+    /// The start of a session in the busybox image, in an empty directory of its own.
+    pub(crate) fn session(setup: Setup) -> Self {
+        Self {
+            verb: vec!["session".into(), "start".into()],
+            ..Self::new(setup)
+        }
+    }
+
     /// A run of an agent in the image that has all of them, in an empty directory of its own.
     pub(crate) fn agent(setup: Setup, agent: &str) -> Self {
         let run = Self {

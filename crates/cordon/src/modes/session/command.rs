@@ -29,6 +29,25 @@ pub struct SessionCommand {
     _busy: Busy,
 }
 
+/// The way to a command that runs.
+#[derive(Clone, Debug)]
+pub struct SessionSignals {
+    container: Arc<Container>,
+    id: ExecId,
+}
+
+impl SessionSignals {
+    /// Sends a signal to the command's process group. One that has ended is none to signal, and no error.
+    ///
+    /// # Errors
+    ///
+    /// When the container is gone.
+    pub async fn send(&self, number: u8) -> Result<(), SandboxError> {
+        let sent = self.container.holder.signal(self.id, number).await;
+        sent.map_err(|_| SandboxError::SessionLost)
+    }
+}
+
 /// The host's ends of a command's streams. They go to the container and pass through nobody.
 #[derive(Debug)]
 pub struct Pipes {
@@ -57,14 +76,13 @@ impl SessionCommand {
         self.pipes.take()
     }
 
-    /// Sends a signal to the command's process group.
-    ///
-    /// # Errors
-    ///
-    /// When the container is gone.
-    pub async fn signal(&self, number: u8) -> Result<(), SandboxError> {
-        let signalled = self.container.holder.signal(self.id, number).await;
-        signalled.map_err(|_| SandboxError::SessionLost)
+    /// How to signal the command while its end is waited for.
+    #[must_use]
+    pub fn signals(&self) -> SessionSignals {
+        SessionSignals {
+            container: Arc::clone(&self.container),
+            id: self.id,
+        }
     }
 
     /// Waits for the command's end, and sees to it when its time is up: `SIGTERM`, a while, then

@@ -498,10 +498,20 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if !self.finished {
-            self.machine.let_go();
-        }
         self.machine.busy.send_modify(|count| *count -= 1);
+        if self.finished {
+            return;
+        }
+        self.machine.let_go();
+        // It ends by itself, unless something inside holds on to it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let machine = Arc::clone(&self.machine);
+            runtime.spawn(async move {
+                if let Err(error) = machine.end().await {
+                    tracing::warn!(%error, "a container is left");
+                }
+            });
+        }
     }
 }
 

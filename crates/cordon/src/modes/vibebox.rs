@@ -25,7 +25,7 @@ use self::{
 };
 use super::{
     AgentSandbox, Cut, ExecCommand, ExecOutput, ExecRequest, Mode, ModeNotice, Probe, Provider,
-    SessionKey, VibeboxSettings,
+    SessionKey, VibeboxSettings, WorkspaceAccess,
 };
 use crate::{Notice, OnNotice, SandboxConfig, SandboxError};
 
@@ -39,7 +39,9 @@ pub struct VibeboxExecutor {
     on_notice: Option<OnNotice>,
     /// What `auto` came to.
     backend: OnceCell<Provider>,
+    /// Said already: what is not held, and what is shown.
     told: Once,
+    shown: Once,
     running: Mutex<HashMap<SessionKey, watch::Sender<()>>>,
 }
 
@@ -72,6 +74,7 @@ impl VibeboxExecutor {
             on_notice: config.on_notice.clone(),
             backend: OnceCell::new(),
             told: Once::new(),
+            shown: Once::new(),
             running: Mutex::new(HashMap::new()),
         }
     }
@@ -90,6 +93,8 @@ impl VibeboxExecutor {
         if matches!(&request.command, ExecCommand::Argv(argv) if argv.is_empty()) {
             return Err(SandboxError::NoCommand);
         }
+        self.check_promises()
+            .map_err(|kind| BridgeError::early(Stage::Exec, kind))?;
         let env = self.env(request)?;
         let backend = self.backend().await?;
         let limit = self.limit(request);
@@ -207,7 +212,26 @@ impl VibeboxExecutor {
         }
     }
 
+    /// Refuses what is configured and would not be held: the contract has no word for it.
+    fn check_promises(&self) -> Result<(), BridgeErrorKind> {
+        let agent = &self.agent;
+        let asked = [
+            ("an allowlist", agent.allowlist.is_some()),
+            ("a runtime", agent.runtime.is_some()),
+            (
+                "a workspace that is not writable",
+                agent.workspace_access != WorkspaceAccess::ReadWrite,
+            ),
+        ];
+        match asked.into_iter().find(|(_, asked)| *asked) {
+            Some((what, _)) => Err(BridgeErrorKind::Unheld { what }),
+            None => Ok(()),
+        }
+    }
+
     async fn look(&self) -> Result<Finding, Box<BridgeError>> {
+        self.check_promises()
+            .map_err(|kind| BridgeError::early(Stage::Probe, kind))?;
         let provider = self.settings().provider;
         let question = Question::new(Stage::Probe, CALL_LIMIT)
             .word("--json")
@@ -283,7 +307,9 @@ impl VibeboxExecutor {
         let both = self.agent.env.iter().chain(&request.env);
         let mut merged = BTreeMap::new();
         for (name, value) in both {
-            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            // One that begins like an option would be taken for one.
+            let invalid = name.is_empty() || name.starts_with('-') || name.contains(['=', '\0']);
+            if invalid || value.contains('\0') {
                 return Err(SandboxError::Variable { name: name.clone() });
             }
             merged.insert(name.as_str(), value.as_str());
@@ -319,14 +345,26 @@ impl VibeboxExecutor {
                 .into(),
             );
         }
+        self.told.call_once(|| {
+            let limits = &self.agent.limits;
+            let asked = [
+                ("memory", limits.memory.is_some()),
+                ("cpus", limits.cpus.is_some()),
+                ("pids", limits.pids.is_some()),
+            ];
+            let limits: Vec<_> = asked
+                .into_iter()
+                .filter_map(|(name, asked)| asked.then_some(name))
+                .collect();
+            if !limits.is_empty() {
+                let mode = Mode::Vibebox;
+                self.notice(&ModeNotice::LimitsUnheld { mode, limits }.into());
+            }
+        });
         if !env.is_empty() {
-            self.told.call_once(|| {
-                self.notice(
-                    &ModeNotice::VariablesShown {
-                        names: env.keys().map(|name| (*name).to_owned()).collect(),
-                    }
-                    .into(),
-                );
+            self.shown.call_once(|| {
+                let names = env.keys().map(|name| (*name).to_owned()).collect();
+                self.notice(&ModeNotice::VariablesShown { names }.into());
             });
         }
     }

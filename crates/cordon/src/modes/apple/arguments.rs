@@ -132,7 +132,10 @@ pub(super) fn environment<'a>(
 ) -> Result<BTreeMap<String, String>, AppleError> {
     let mut merged = BTreeMap::from([("IS_SANDBOX".to_owned(), "1".to_owned())]);
     for (name, value) in variables {
-        let invalid = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+        let invalid = name.is_empty()
+            || name.starts_with('-')
+            || name.contains(['=', '\0'])
+            || value.contains('\0');
         if invalid || is_of_the_program(name) {
             return Err(AppleError::Variable { name: name.clone() });
         }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use cordon_engine::process::{self, Call, Output};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::AppleError;
 
@@ -89,7 +90,7 @@ impl Client {
             };
             return Err(AppleError::NotRunning { said });
         }
-        let answer: SystemStatus = read(verb, &output.stdout)?;
+        let answer: SystemStatus = read(verb, serde_json::from_slice(&output.stdout))?;
         if answer.status != "running" {
             return Err(AppleError::NotRunning {
                 said: answer.status,
@@ -136,23 +137,32 @@ impl Client {
         })
     }
 
-    /// Every container, running or not.
+    /// Every container, running or not, of which enough is said to tell whose it is.
     pub(super) async fn list(&self) -> Result<Vec<Listed>, AppleError> {
-        let verb = "list";
+        let all = self.entries().await?;
+        let known = all.into_iter().map(serde_json::from_value);
+        Ok(known.filter_map(Result::ok).collect())
+    }
+
+    /// The container of that name, if there is one. Only of this one everything must be said.
+    pub(super) async fn look_at(&self, name: &str) -> Result<Option<Listed>, AppleError> {
+        let named = |entry: &Value| entry["configuration"]["id"] == name || entry["id"] == name;
+        match self.entries().await?.into_iter().find(named) {
+            Some(entry) => read(LIST, serde_json::from_value(entry)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn entries(&self) -> Result<Vec<Value>, AppleError> {
         let output = self
-            .call(verb)
-            .args(["list", "--all", "--format", "json"])
+            .call(LIST)
+            .args([LIST, "--all", "--format", "json"])
             .output(b"")
             .await?;
         if !output.status.success() {
-            return Err(rejected(verb, &output));
+            return Err(rejected(LIST, &output));
         }
-        read(verb, &output.stdout)
-    }
-
-    pub(super) async fn look_at(&self, name: &str) -> Result<Option<Listed>, AppleError> {
-        let all = self.list().await?;
-        Ok(all.into_iter().find(|listed| listed.name() == name))
+        read(LIST, serde_json::from_slice(&output.stdout))
     }
 
     /// Removes a container, running or not, and returns once it is gone.
@@ -210,8 +220,8 @@ impl Listed {
     }
 }
 
-fn read<T: DeserializeOwned>(verb: &str, stdout: &[u8]) -> Result<T, AppleError> {
-    serde_json::from_slice(stdout).map_err(|source| AppleError::Unreadable {
+fn read<T>(verb: &str, answer: serde_json::Result<T>) -> Result<T, AppleError> {
+    answer.map_err(|source| AppleError::Unreadable {
         verb: format!("container {verb}"),
         source,
     })
@@ -234,6 +244,8 @@ fn version(text: &str) -> Option<(u32, u32)> {
         Some((major, minor))
     })
 }
+
+const LIST: &str = "list";
 
 /// The first in which capabilities can be dropped.
 const LEAST_VERSION: (u32, u32) = (0, 12);

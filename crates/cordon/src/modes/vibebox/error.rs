@@ -133,6 +133,12 @@ pub enum BridgeErrorKind {
         /// What was found.
         said: String,
     },
+    /// Something is configured that the program cannot be told of.
+    #[error("the agent has {what}, which vibebox cannot be held to")]
+    Unheld {
+        /// What.
+        what: &'static str,
+    },
     /// The backend is the host itself.
     #[error("its backend `off` runs commands on the host, with nothing isolated: {why}")]
     HostRefused {
@@ -200,6 +206,7 @@ impl BridgeErrorKind {
                 "choose another provider, or mode `off` with CORDON_ALLOW_HOST_EXEC=1"
             }
             Self::OtherBackend { .. } => "name the provider in the configuration that can be used",
+            Self::Unheld { .. } => "leave it out, or choose another mode",
             Self::Input => "put what it is to read into a file of the workspace",
             Self::NotText => "call it by a script in the workspace",
             Self::Lost { .. }

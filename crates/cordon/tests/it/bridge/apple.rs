@@ -522,6 +522,8 @@ async fn only_what_dead_owners_left_is_removed() {
     world.leftover("dead", "00000000-1-2");
     world.leftover("strange", "somebody");
     world.leftover("foreign", "");
+    // What is not understood is not ours.
+    world.knob("containers/odd.json", r#"{"id":"odd","odd":true}"#);
     let executor = world.executor();
     shell(&executor, "true").await;
     executor.shutdown().await;
@@ -531,7 +533,7 @@ async fn only_what_dead_owners_left_is_removed() {
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
     left.sort();
-    assert_eq!(left, ["foreign", "living", "strange"]);
+    assert_eq!(left, ["foreign", "living", "odd", "strange"]);
     assert_eq!(world.notices.all(), [Notice::LeftoversRemoved { count: 1 }]);
     other.shutdown().await;
 }

@@ -148,6 +148,9 @@ def listing():
         state = load(entry[: -len(".json")])
         if state is None:
             continue
+        if "odd" in state:
+            listed.append(state)
+            continue
         networks = [{"network": name, "hostname": state["id"]} for name in state["networks"]]
         listed.append({
             "id": state["id"],

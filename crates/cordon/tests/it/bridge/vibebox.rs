@@ -3,10 +3,10 @@
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use cordon::{
-    Notice, SandboxError,
+    Allowlist, Notice, SandboxError,
     modes::{
         AgentSandbox, BridgeError, BridgeErrorKind, ExecOutput, ExecRequest, HostUse, Init, Mode,
-        ModeNotice, Provider, SessionKey, Stage, VibeboxExecutor,
+        ModeNotice, Provider, SessionKey, Stage, VibeboxExecutor, WorkspaceAccess,
     },
 };
 
@@ -397,7 +397,12 @@ async fn variables_in_an_argument_list_are_said_to_be_once() {
 #[tokio::test]
 async fn a_variable_that_no_process_can_have_is_refused() {
     let world = World::saying(FINE);
-    for (name, value) in [("", "x"), ("A=B", "x"), ("A", "x\0y")] {
+    for (name, value) in [
+        ("", "x"),
+        ("A=B", "x"),
+        ("A", "x\0y"),
+        ("--provider", "off"),
+    ] {
         let request = ExecRequest {
             env: vec![(name.into(), value.into())],
             ..ExecRequest::shell("true")
@@ -433,6 +438,41 @@ async fn a_directory_outside_the_workspace_is_refused() {
         assert!(matches!(error, SandboxError::Cwd { .. }), "{cwd}");
     }
     assert!(world.program.calls().is_empty());
+}
+
+#[tokio::test]
+async fn what_the_program_cannot_be_held_to_is_refused() {
+    let fresh = || World::saying(FINE);
+    let mut worlds = [fresh(), fresh(), fresh(), fresh()];
+    worlds[0].agent.allowlist = Some(Allowlist::from_yaml("domains: [a.example]").unwrap());
+    worlds[1].agent.workspace_access = WorkspaceAccess::ReadOnly;
+    worlds[2].agent.workspace_access = WorkspaceAccess::None;
+    worlds[3].agent.runtime = Some("runsc".into());
+    for world in worlds {
+        let error = world.failure().await;
+        assert!(
+            matches!(error.kind, BridgeErrorKind::Unheld { .. }),
+            "{error}"
+        );
+        assert!(!world.executor().probe().await.ok);
+        assert!(world.program.calls().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn limits_that_the_program_does_not_hold_are_said_once() {
+    let mut world = World::saying(FINE);
+    world.agent.limits.memory = Some("1g".parse().unwrap());
+    let executor = world.executor();
+    for _ in 0..2 {
+        let request = ExecRequest::shell("true");
+        executor.exec(&key(), &request).await.unwrap();
+    }
+    let unheld = Notice::Mode(ModeNotice::LimitsUnheld {
+        mode: Mode::Vibebox,
+        limits: vec!["memory"],
+    });
+    assert_eq!(world.notices.all(), [unheld]);
 }
 
 /// A program whose probe and whose commands say that they use that backend.

@@ -193,6 +193,7 @@ fn variables_that_would_turn_the_program_are_refused() {
         "ssh_auth_sock",
         "__CF_USER_TEXT_ENCODING",
         "A=B",
+        "--ssh",
         "",
     ] {
         let pair = (name.to_owned(), "value".to_owned());

@@ -1,11 +1,11 @@
 //! The real programs against the stand-in, started as this crate says they should be.
 //!
-//! `CORDON_AGENTS_BIN` names the directory with `claude`, `codex` and `gemini`. With
-//! `CORDON_AGENTS_RECORD` set to a directory, every run's output is written there.
+//! `scripts/setup test` installs them. With `CORDON_AGENTS_RECORD` set to a directory, every run's output
+//! is written there.
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -23,7 +23,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::standin::Standin;
 
 #[test]
-#[ignore = "needs the real programs in CORDON_AGENTS_BIN"]
 fn claude_as_it_is() {
     whole(Agent::Claude, Some(Duration::from_secs(1)));
     let bench = Bench::new(Agent::Claude);
@@ -67,13 +66,11 @@ fn claude_as_it_is() {
 }
 
 #[test]
-#[ignore = "needs the real programs in CORDON_AGENTS_BIN"]
 fn codex_as_it_is() {
     whole(Agent::Codex, None);
 }
 
 #[test]
-#[ignore = "needs the real programs in CORDON_AGENTS_BIN"]
 fn gemini_as_it_is() {
     whole(Agent::Gemini, Some(Duration::from_secs(1)));
 }
@@ -147,7 +144,14 @@ fn whole(agent: Agent, retry_after: Option<Duration>) {
         assert!(expected == Outcome::Success || run.transcript.error_summary().is_some());
     }
 
-    let run = bench.run("hang", "scenario: tool+hang\nrun: echo hello", &fresh);
+    let run = bench.run(
+        "hang",
+        &format!(
+            "scenario: tool+hang\nrun: printf '%s-%s' {}",
+            HALF_WAY.replace('-', " ")
+        ),
+        &fresh,
+    );
     assert_eq!(run.outcome, Outcome::Timeout);
     assert!(run.events.len() > 2 && run.transcript.session_id().is_some());
 }
@@ -217,9 +221,8 @@ impl Bench {
     #[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
     fn run(&self, name: &str, prompt: &str, invocation: &Invocation) -> Run {
         self.agent.check_prompt(prompt).unwrap();
-        let bin = PathBuf::from(std::env::var_os("CORDON_AGENTS_BIN").expect("CORDON_AGENTS_BIN"));
         let command = self.agent.command(invocation).unwrap();
-        let mut child = Command::new(bin.join(self.agent.program()))
+        let mut child = program(self.agent)
             .args(&command.args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -241,15 +244,12 @@ impl Bench {
             .unwrap()
             .write_all(prompt.as_bytes())
             .unwrap();
-        let (done, timer) = mpsc::channel::<()>();
         let group = Pid::from_child(&child);
-        let limit = if name == "hang" { 8 } else { 120 };
+        let (done, timer) = mpsc::channel::<()>();
         let watch = thread::spawn(move || {
-            let late = timer.recv_timeout(Duration::from_secs(limit)).is_err();
-            if late {
+            if timer.recv_timeout(LIMIT).is_err() {
                 kill_process_group(group, Signal::KILL).unwrap();
             }
-            late
         });
         let mut stderr = child.stderr.take().unwrap();
         let errors = thread::spawn(move || {
@@ -257,20 +257,19 @@ impl Bench {
             stderr.read_to_string(&mut text).unwrap();
             text
         });
+        let mut by = EndedBy::Itself;
         let mut stdout = Vec::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_end(&mut stdout)
-            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        while lines.read_until(b'\n', &mut stdout).unwrap() > 0 {
+            // The tool has answered, and the API will not any more.
+            if name == "hang" && by == EndedBy::Itself && holds(&stdout, HALF_WAY) {
+                kill_process_group(group, Signal::KILL).unwrap();
+                by = EndedBy::Timeout;
+            }
+        }
         let status = child.wait().unwrap();
         done.send(()).ok();
-        let by = if watch.join().unwrap() {
-            EndedBy::Timeout
-        } else {
-            EndedBy::Itself
-        };
+        watch.join().unwrap();
         let stderr = errors.join().unwrap();
         self.record(name, &stdout, &stderr, status.code());
         self.judge(
@@ -315,3 +314,42 @@ impl Bench {
         fs::write(base.with_added_extension("ending"), ending).unwrap();
     }
 }
+
+/// An agent's program, as its package has it.
+#[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
+fn program(agent: Agent) -> Command {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cache"));
+    let packages = cache.join("cordon-test/agents/node_modules");
+    let native = if cfg!(target_arch = "aarch64") {
+        "linux-arm64"
+    } else {
+        "linux-x64"
+    };
+    let path = match agent {
+        Agent::Claude => packages.join(format!("@anthropic-ai/claude-code-{native}/claude")),
+        Agent::Codex => {
+            let vendor = packages.join(format!("@openai/codex-{native}/vendor"));
+            let mut found =
+                fs::read_dir(&vendor).expect("`scripts/setup test` installs the agents");
+            found.next().unwrap().unwrap().path().join("bin/codex")
+        }
+        Agent::Gemini => {
+            let mut node = Command::new(packages.join(format!("node-{native}/bin/node")));
+            node.arg(packages.join("@google/gemini-cli/bundle/gemini.js"));
+            return node;
+        }
+    };
+    assert!(path.exists(), "`scripts/setup test` installs the agents");
+    Command::new(path)
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    String::from_utf8_lossy(bytes).contains(text)
+}
+
+/// What a tool says, and nobody before it does.
+const HALF_WAY: &str = "half-way";
+
+/// These programs try again for seconds, and the machine may be busy.
+const LIMIT: Duration = Duration::from_secs(300);

@@ -44,11 +44,12 @@ test-rootless:
 	done
 
 .PHONY: check
-check: ## formatting, clippy and shellcheck
+check: ## formatting, clippy, shellcheck and documentation
 	cargo fmt --all --check
 	rustfmt --edition 2024 --check scripts/images/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	shellcheck -x $(SCRIPTS)
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked
 
 # The proxy's program goes into an image of its own, so it is linked statically. With a target named, the flag
 # does not reach build scripts and macros.

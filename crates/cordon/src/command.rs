@@ -35,7 +35,7 @@ pub struct CommandSpec {
     pub mounts: Vec<Mount>,
     /// Its variables, over those of the image. Values appear in no argument list, no log, and nothing
     /// that the engine keeps.
-    pub env: Vec<(String, String)>,
+    pub env: ContainerEnv,
     /// Directories that begin empty, that everybody in the container may write, and that go with it.
     pub scratch: Vec<String>,
     /// Where it starts.
@@ -54,6 +54,9 @@ pub struct CommandSpec {
     /// Called with every record of the network log as it is written.
     pub on_network: Option<OnRecord>,
 }
+
+/// Variables of a container, by name. Specs that hold them do not show the values.
+pub type ContainerEnv = Vec<(String, String)>;
 
 /// What a container may reach.
 #[derive(Clone, Debug, Default)]

@@ -23,7 +23,26 @@
 //! ```
 //!
 //! An error is trouble with the infrastructure; whatever a command does is a result. Nothing here
-//! prints, and nothing reads flags. Callers without an asynchronous runtime use [`blocking`];
+//! prints, and nothing reads flags.
+//!
+//! # Where to look
+//!
+//! | for | see |
+//! | --- | --- |
+//! | the manual, from a first command to a service | [`guide`] |
+//! | what tasks share | [`Sandbox`], [`SandboxConfig`] |
+//! | commands | [`CommandSpec`], [`CommandTask`], [`CommandResult`] |
+//! | agents | [`TaskSpec`], [`Task`], [`Prompt`], [`ExecutionResult`], [`Outcome`] |
+//! | what may be reached, and what was | [`Network`], [`Allowlist`], [`NetworkLog`] |
+//! | secrets | [`MaskedSecret`], [`SigningCredential`], [`prepare_secrets`] |
+//! | images | [`Recipe`], [`Entrypoint`], [`BuildNetwork`] |
+//! | contexts | [`ContextId`], [`SessionStore`] |
+//! | limits and profiles | [`ResourceLimits`], [`Budget`], [`Profile`] |
+//! | trouble | [`SandboxError`], [`Notice`] |
+//! | the configuration file | [`SandboxFile`], [`ConfigSource`] |
+//! | callers without an asynchronous runtime | [`blocking`] |
+//! | containers that live as long as a session | [`modes`] |
+//!
 //! `examples/gateway.rs` is a whole program that hands messages to an agent.
 
 pub mod blocking;
@@ -36,6 +55,7 @@ pub mod doctor;
 mod error;
 mod file;
 mod git;
+pub mod guide;
 mod images;
 mod leftovers;
 mod limits;
@@ -57,12 +77,13 @@ mod trust;
 mod user;
 
 pub use build::{BuildMode, BuildNetwork, BuildSandbox, UnknownBuildMode};
-pub use command::{CommandResult, CommandSpec, CommandTask, Network, NetworkSandbox};
+pub use command::{CommandResult, CommandSpec, CommandTask, ContainerEnv, Network, NetworkSandbox};
 pub use config::{MaxImageAge, OnNotice, Pull, SandboxConfig, StartLimit};
 pub use context::{ContextId, InvalidContextId};
 pub use cordon_agents::{
     Agent, Budget, ContentBlock, Credential, Effort, Error as AgentError, EventKind, Outcome,
-    StreamEvent, Usage,
+    ResultSummary, StreamEvent, Usage, extract_response_text, extract_result_summary,
+    extract_session_id, parse_event,
 };
 pub use cordon_door::{Before, Error as DoorError};
 pub use cordon_engine::{Choice as EngineChoice, Error as EngineError, Kind as EngineKind};
@@ -70,7 +91,10 @@ pub use cordon_image::{
     Age as ImageAge, Entrypoint, Error as ImageBuildError, Loaded as LoadedImages, Progress,
     Pruned as PrunedImages, Recipe, Stored as StoredImage, Tags as ImageTags,
 };
-pub use cordon_policy::{Allowlist, AllowlistError, HostPattern, NamePattern};
+pub use cordon_policy::{
+    Allowlist, AllowlistDomain, AllowlistError, AllowlistUrlPattern, HostPattern, NamePattern,
+    parse_allowlist_yaml, serialize_allowlist_json,
+};
 pub use cordon_proxy::{
     Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, Location, NetworkLog, OnRecord,
     Place, Record, RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,

@@ -19,7 +19,8 @@ use cordon_session::SessionStore;
 use tokio::sync::mpsc;
 
 use crate::{
-    CommandSpec, ContextId, Input, Mount, Network, Notice, Profile, ResourceLimits, SandboxError,
+    CommandSpec, ContainerEnv, ContextId, Input, Mount, Network, Notice, Profile, ResourceLimits,
+    SandboxError,
     live::Live,
     run::{self, Orders, Plan},
     sandbox::{Shared, Turn, Turns},
@@ -43,7 +44,7 @@ pub struct TaskSpec {
     /// What of the host it sees. The agent's own state must not be among it.
     pub mounts: Vec<Mount>,
     /// Its variables, over those of the image.
-    pub env: Vec<(String, String)>,
+    pub env: ContainerEnv,
     /// Where `context.json`, `events.jsonl` and the agent's state are kept.
     pub session_dir: PathBuf,
     /// Where `network-sandbox.log` and `network-sandbox.jsonl` are kept.

@@ -33,7 +33,7 @@ impl NetworkLog {
     }
 
     /// The whole text; empty when there is no file.
-    pub fn read(&self) -> Result<String, Error> {
+    pub fn read_raw(&self) -> Result<String, Error> {
         let (bytes, _) = self.read_from(0)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -129,7 +129,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = NetworkLog::new(directory.path().join("log"));
         assert_eq!(log.tail(0).unwrap(), (vec![], 0));
-        assert_eq!(log.read().unwrap(), "");
+        assert_eq!(log.read_raw().unwrap(), "");
 
         fs::write(log.path(), "one\n\ntwo\nthr").unwrap();
         let (lines, offset) = log.tail(0).unwrap();

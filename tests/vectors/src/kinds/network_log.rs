@@ -20,7 +20,7 @@ pub(crate) fn check(case: &mut Case) -> Result<Check, Unreadable> {
         _ => return Err(Unreadable::Shape("file_text")),
     }
     let got = match (operation.as_str(), arguments.as_array().map(Vec::as_slice)) {
-        ("read_raw", Some([])) => log.read()?.into(),
+        ("read_raw", Some([])) => log.read_raw()?.into(),
         ("tail", Some([offset])) => {
             json!(log.tail(offset.as_u64().ok_or(Unreadable::Shape("args"))?)?)
         }

@@ -41,7 +41,7 @@ in_process! {
         assert_eq!(reply.request_text.as_deref(), Some("scenario: tool\nrun: echo from the tool"));
         let journal: Vec<_> = store.reply_events(0).unwrap().iter().map(|event| event.raw().to_owned()).collect();
         assert_eq!(journal, seen);
-        let log = task.network_log().unwrap().read().unwrap();
+        let log = task.network_log().unwrap().read_raw().unwrap();
         assert!(log.contains("ALLOWED POST https://api.anthropic.com/v1/messages"), "{log}");
     }
 

@@ -78,6 +78,10 @@ bench-instructions: ## instructions of the request path; fails where they grow b
 	@scripts/setup test
 	@scripts/bench-instructions
 
+.PHONY: bench-events
+bench-events: ## what an event costs in a reply of 10,000 and of 100,000; fails where it grows
+	@cargo run --quiet --release --locked --package bench -- events
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZ_SECONDS each
 	@scripts/setup test

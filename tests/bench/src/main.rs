@@ -1,8 +1,9 @@
-//! Measures the proxy beside mitmproxy and beside no proxy at all; see `scripts/bench-proxy`.
+//! Measures the proxy beside mitmproxy and beside no proxy at all, see `scripts/bench-proxy`, and what an event costs.
 //!
-//! One program with four parts, each a process of its own so that it can be pinned to a core: the
+//! The former in four parts, each a process of its own so that it can be pinned to a core: the
 //! upstream, Cordon's proxy, the client, and the run that starts the others and compares.
 
+mod events;
 mod load;
 mod origin;
 mod proxy;
@@ -12,12 +13,13 @@ use std::{env, path::Path, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: bench run MITMDUMP ADDON";
+const USAGE: &str = "usage: bench run MITMDUMP ADDON | bench events";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
+        ["events"] => events::run(),
         ["run", mitmdump, addon] => run::run(Path::new(mitmdump), Path::new(addon)),
         ["origin", directory] => done(on_one_thread(origin::serve(Path::new(directory)))),
         ["proxy", directory, origin, names, secrets] => done(proxy::serve(

@@ -84,26 +84,18 @@ fn line(line: &str) -> StreamEvent {
 
 #[test]
 fn the_store_survives_a_kill_at_every_byte() {
-    let next = AtomicU64::new(0);
-    let kill_and_look = || {
-        loop {
-            let limit = next.fetch_add(1, Ordering::Relaxed);
-            if limit >= 1000 {
-                break;
-            }
-            let scratch = tempfile::tempdir().unwrap();
-            let store = store(scratch.path());
-            let mut child = Child::RecordUpTo(limit).command(store.dir());
-            let status = child.status().unwrap();
-            assert_eq!(status.signal(), Some(SIGXFSZ), "limit {limit}");
-            look(&store);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(kill_and_look);
-        }
-    });
+    each_byte(|_| {}, look);
+}
+
+#[test]
+fn a_takeover_survives_a_kill_at_every_byte() {
+    for name in ["session.json", "context.json"] {
+        let old = legacy::old_file("conversation_id", 3);
+        each_byte(
+            |store| place(store, name, &old),
+            |store| taken_over(store, name, &old),
+        );
+    }
 }
 
 #[test]
@@ -116,17 +108,82 @@ fn the_store_survives_a_kill_at_every_step() {
 fn a_takeover_survives_a_kill_at_every_step() {
     for name in ["session.json", "context.json"] {
         let old = legacy::old_file("conversation_id", 3);
-        let place = |store: &SessionStore| {
-            std::fs::create_dir_all(store.dir()).unwrap();
-            std::fs::write(store.dir().join(name), &old).unwrap();
-        };
-        let check = |store: &SessionStore| {
-            let writer = store.write("ctx").unwrap();
-            legacy::assert_taken_over(store, &writer, name, &old);
-        };
-        let steps = each_step(place, check);
+        let steps = each_step(
+            |store| place(store, name, &old),
+            |store| taken_over(store, name, &old),
+        );
         assert!(steps > 50, "only {steps} steps seen");
     }
+}
+
+#[test]
+fn no_call_that_changes_a_file_is_left_out() {
+    let scratch = tempfile::tempdir().unwrap();
+    let store = store(&scratch.path().canonicalize().unwrap());
+    place(
+        &store,
+        "session.json",
+        &legacy::old_file("conversation_id", 3),
+    );
+    let log = scratch.path().join("calls");
+    let status = traced(&store, &["-o", log.to_str().unwrap()]);
+    assert!(status.success());
+    let log = std::fs::read_to_string(log).unwrap();
+    let seen: std::collections::BTreeSet<_> = log
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1)?.split_once('('))
+        .map(|(call, _)| call)
+        .filter(|call| {
+            call.chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        })
+        .collect();
+    assert!(
+        seen.contains("write") && seen.contains("rename"),
+        "{seen:?}"
+    );
+    let missed: Vec<_> = seen
+        .iter()
+        .filter(|call| !CALLS.contains(call) && !HARMLESS.contains(call))
+        .collect();
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// An older file, where the store is to find it.
+fn place(store: &SessionStore, name: &str, old: &str) {
+    std::fs::create_dir_all(store.dir()).unwrap();
+    std::fs::write(store.dir().join(name), old).unwrap();
+}
+
+/// Whatever was left, the older file is taken over whole.
+fn taken_over(store: &SessionStore, name: &str, old: &str) {
+    let writer = store.write("ctx").unwrap();
+    legacy::assert_taken_over(store, &writer, name, old);
+}
+
+/// Lets the recorder die at each of the first thousand bytes of its files, and looks at what is left each time.
+fn each_byte(prepare: impl Fn(&SessionStore) + Sync, check: impl Fn(&SessionStore) + Sync) {
+    let next = AtomicU64::new(0);
+    let kill_and_look = || {
+        loop {
+            let limit = next.fetch_add(1, Ordering::Relaxed);
+            if limit >= 1000 {
+                break;
+            }
+            let scratch = tempfile::tempdir().unwrap();
+            let store = store(scratch.path());
+            prepare(&store);
+            let mut child = Child::RecordUpTo(limit).command(store.dir());
+            let status = child.status().unwrap();
+            assert_eq!(status.signal(), Some(SIGXFSZ), "limit {limit}");
+            check(&store);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(kill_and_look);
+        }
+    });
 }
 
 /// Kills the recorder before each system call it makes on the context's files, one after the
@@ -150,12 +207,17 @@ fn each_step(prepare: impl Fn(&SessionStore), check: impl Fn(&SessionStore)) -> 
     steps
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
 fn killed_before(call: &str, nth: usize, store: &SessionStore) -> ExitStatus {
+    let kill = format!("-einject={call}:signal=SIGKILL:when={nth}");
+    traced(store, &["-o", "/dev/null", &kill])
+}
+
+/// Runs the recorder and follows its calls on the context's files.
+#[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
+fn traced(store: &SessionStore, options: &[&str]) -> ExitStatus {
     let child = Child::Record.command(store.dir());
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null"]);
-    command.arg(format!("-einject={call}:signal=SIGKILL:when={nth}"));
+    command.args(["-f", "-qq"]).args(options);
     for name in FILES {
         command.arg("-P").arg(store.dir().join(name));
     }
@@ -259,6 +321,22 @@ const CALLS: [&str; 11] = [
     "ftruncate",
     "flock",
     "lseek",
+];
+
+/// Calls that change nothing.
+const HARMLESS: [&str; 12] = [
+    "read",
+    "pread64",
+    "close",
+    "stat",
+    "lstat",
+    "fstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat2",
+    "fcntl",
+    "getdents64",
 ];
 
 const SIGKILL: i32 = 9;

@@ -37,17 +37,16 @@ impl Sandbox {
         recipe: &Recipe,
         entrypoint: &Entrypoint,
         directory: &Path,
-        mut progress: impl FnMut(Progress<'_>),
+        progress: impl FnMut(Progress<'_>),
     ) -> Result<Tags, SandboxError> {
-        self.ensure_image_on(network, recipe, entrypoint, &mut progress)
+        self.ensure_image_on(network, recipe, entrypoint, progress)
             .await?;
         let engine = self.engine()?;
-        let recipe = recipe.clone().under(network.conditions());
+        let tags = Self::image_tags(network, recipe, entrypoint);
         let images = Images::new(&engine, self.image_config());
-        let saved = images
-            .save(&recipe, entrypoint, directory, progress)
-            .await?;
-        Ok(saved.tags)
+        // Whatever has gone in between is not built here, where no door is open.
+        images.archive(&tags, directory).await?;
+        Ok(tags)
     }
 
     /// Reads what [`Sandbox::save_image`] wrote. An archive that is not there is no error.

@@ -8,7 +8,8 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    Age, Config, Ensured, Entrypoint, Error, Images, Progress, Recipe, ensure::readable, lock::Lock,
+    Age, Config, Ensured, Entrypoint, Error, Images, Progress, Recipe, Tags, ensure::readable,
+    lock::Lock,
 };
 
 /// An image of ours in the engine's store.
@@ -140,13 +141,23 @@ impl Images<'_> {
             },
         };
         let ensured = ageless.ensure(recipe, entrypoint, progress).await?;
+        self.archive(&ensured.tags, directory).await?;
+        Ok(ensured)
+    }
+
+    /// Writes two images that are there to `directory`. Builds nothing.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is not there, or the archives cannot be written.
+    pub async fn archive(&self, tags: &Tags, directory: &Path) -> Result<(), Error> {
         for (tag, archive) in [
-            (&ensured.tags.repo, repo_archive(directory)),
-            (&ensured.tags.overlay, overlay_archive(directory)),
+            (&tags.repo, repo_archive(directory)),
+            (&tags.overlay, overlay_archive(directory)),
         ] {
             self.save_one(tag, &archive).await?;
         }
-        Ok(ensured)
+        Ok(())
     }
 
     /// Written beside its place and renamed: podman refuses to replace an archive, and half of one is worth nothing.

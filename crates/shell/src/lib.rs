@@ -22,7 +22,7 @@
 //!
 //! The grammar is `rable`'s: MIT, kept up, one dependency, positions, and checked against bash's own parser. Of the
 //! others `yash-syntax` is GPL, `conch-parser` has not been touched since 2019, and `brush-parser` ships test libraries
-//! and, in 0.4, fills memory on seven hostile bytes. All of them recurse without regard to the stack, so [`scan`]
+//! and, in 0.4, fills memory on seven hostile bytes. All of them recurse without regard to the stack, so `scan`
 //! bounds a line before any grammar sees it.
 
 mod arguments;

@@ -26,12 +26,15 @@ pub struct GitClone {
 
 /// Clones a repository whole into `directory`, which must not be there yet: every object is its own and was checked, and
 /// there are no hooks, no templates, no submodules, nothing of the host's git configuration, and no credentials in the
-/// address of its remote.
+/// address of its remote. A directory that borrows from other repositories of the host is refused.
 ///
 /// # Errors
 ///
 /// When the directory is there, or git cannot clone; nothing is left then.
 pub async fn clone_workspace(source: &CloneSource, directory: &Path) -> Result<GitClone, GitError> {
+    if let Place::Directory(directory) = &source.place {
+        Repository::open(directory)?.stands_alone()?;
+    }
     let git = Git::new(CONFIG)?;
     let path = std::path::absolute(directory).map_err(|source| GitError::Write {
         path: directory.to_owned(),

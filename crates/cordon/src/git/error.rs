@@ -194,11 +194,9 @@ impl GitError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Missing => Some("install git".into()),
-            Self::NotARepository { .. } => {
-                Some("change into one, or name it with --config-repo".into())
-            }
+            Self::NotARepository { .. } => Some("change into one, or name its top directory".into()),
             Self::Linked { target, .. } => Some(format!(
-                "name the repository itself with --config-repo; {} belongs to it",
+                "name the repository itself instead; {} belongs to it",
                 target.display()
             )),
             Self::Foreign { path } => Some(format!(

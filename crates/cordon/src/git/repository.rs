@@ -49,6 +49,35 @@ impl Repository {
         Err(nowhere(&directory))
     }
 
+    /// Refuses a repository whose refs or objects lie elsewhere. Git follows links in both, so whoever writes to one
+    /// repository could have another one of the host's cloned in its place.
+    pub(super) fn stands_alone(&self) -> Result<(), GitError> {
+        let common = self.git_dir.join("commondir");
+        if fs::symlink_metadata(&common).is_ok() {
+            let target = super::refs::small_text(&common).unwrap_or_default();
+            return Err(GitError::Linked {
+                path: common,
+                target: target.trim().into(),
+            });
+        }
+        let mut pending: Vec<_> = ["HEAD", "packed-refs", "refs", "objects"]
+            .map(|name| self.git_dir.join(name))
+            .into();
+        while let Some(path) = pending.pop() {
+            let Ok(metadata) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            if metadata.is_symlink() {
+                return Err(GitError::Symlink { path });
+            }
+            if metadata.is_dir() {
+                let entries = fs::read_dir(&path).map_err(|_| nowhere(&path))?;
+                pending.extend(entries.flatten().map(|entry| entry.path()));
+            }
+        }
+        Ok(())
+    }
+
     /// The directory with refs and objects.
     pub(crate) fn git_dir(&self) -> &Path {
         &self.git_dir

@@ -135,6 +135,7 @@ fn place(text: &str) -> Result<(Place, Option<Login>), GitError> {
     };
     let (authority, _) = rest.split_once('/').ok_or_else(bad)?;
     match scheme {
+        "file" if !authority.is_empty() && authority != "localhost" => Err(bad()),
         "file" => {
             let path = fs::canonicalize(rest.trim_start_matches("localhost")).map_err(|_| bad())?;
             Ok((Place::Directory(path), None))
@@ -269,6 +270,8 @@ mod tests {
             "h:a#--x",
             "h:a#a..b",
             "https://h",
+            "file://tmp",
+            "file://tmp/x",
         ] {
             assert!(text.parse::<CloneSource>().is_err(), "{text}");
         }

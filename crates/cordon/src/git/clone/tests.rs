@@ -151,6 +151,53 @@ async fn a_source_that_lacks_objects_fetches_nothing_and_a_damaged_one_is_refuse
 }
 
 #[tokio::test]
+async fn a_source_cannot_pass_off_another_repository_of_the_host() {
+    let private = Fixture::new();
+    let place = private.beside("clone");
+    let refused = async |fixture: &Fixture, what: &str| {
+        let cloned = clone_workspace(&source(fixture, ""), &place).await;
+        assert!(cloned.is_err() && !place.exists(), "{what}: {cloned:?}");
+    };
+    let elsewhere = private.git_dir();
+    for (name, target) in [
+        ("refs/heads/main", "refs/heads/main"),
+        ("refs/heads", "refs/heads"),
+        ("HEAD", "HEAD"),
+        ("objects/pack", "objects/pack"),
+        ("objects/aa", "objects"),
+    ] {
+        let fixture = Fixture::new();
+        let path = fixture.git_dir().join(name);
+        drop(fs::remove_file(&path));
+        drop(fs::remove_dir_all(&path));
+        std::os::unix::fs::symlink(elsewhere.join(target), path).unwrap();
+        refused(&fixture, name).await;
+    }
+    let fixture = Fixture::new();
+    fs::write(
+        fixture.git_dir().join("commondir"),
+        elsewhere.to_str().unwrap(),
+    )
+    .unwrap();
+    refused(&fixture, "commondir").await;
+    let fixture = Fixture::new();
+    fs::write(
+        fixture.git_dir().join("objects/info/alternates"),
+        elsewhere.join("objects").to_str().unwrap(),
+    )
+    .unwrap();
+    refused(&fixture, "alternates").await;
+    let fixture = Fixture::new();
+    fs::remove_dir_all(fixture.git_dir()).unwrap();
+    fs::write(
+        fixture.git_dir(),
+        format!("gitdir: {}\n", elsewhere.display()),
+    )
+    .unwrap();
+    refused(&fixture, "a file in place of .git").await;
+}
+
+#[tokio::test]
 async fn submodules_and_filters_of_the_source_stay_what_they_are() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.path().join("x")).unwrap();

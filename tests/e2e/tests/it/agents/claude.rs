@@ -5,7 +5,10 @@ use std::{fs, time::Duration};
 use rustix::process::Signal;
 
 use super::bench::{Answer, Bench, CLAUDE_KEY};
-use crate::setup::{eventually, on_every_engine, read_all};
+use crate::{
+    rules::{git, own},
+    setup::{eventually, on_every_engine, read_all},
+};
 
 /// Something to know again later, then a tool call, then half an answer and silence.
 const BREAKS_OFF: &str = "remember: walrus\nscenario: tool+hang\nrun: echo half way";
@@ -56,6 +59,26 @@ on_every_engine! {
         assert_eq!(answer.text(), "The tool said: after");
         assert_eq!(fs::read_to_string(note).unwrap(), "after\n");
         assert!(answer.has_event("tool_use") && answer.has_event("tool_result"), "{answer:?}");
+    }
+
+    fn an_agent_works_on_a_clone_under_the_rules_of_a_commit(setup) {
+        let bench = Bench::new(setup, "claude");
+        let run = bench.run();
+        fs::create_dir(run.path(".cordon")).unwrap();
+        fs::write(run.path(".cordon/sandbox.yaml"), "env: { FROM_RULES: committed }\n").unwrap();
+        own(setup, &run.path(""));
+        git(setup, &run, &["init", "-q", "-b", "main"]);
+        git(setup, &run, &["add", "--all"]);
+        git(setup, &run, &["commit", "-qm", "rules"]);
+        fs::write(run.path(".cordon/sandbox.yaml"), "env: { FROM_RULES: edited }\n").unwrap();
+        let place = run.path("clone");
+        let flags = ["--clone", ".", "--clone-dir", place.to_str().unwrap(), "--config-ref", "main"];
+        let answer = bench.ask_with(&flags, "scenario: tool\nrun: echo $FROM_RULES | tee made");
+        assert_eq!(answer.text(), "The tool said: committed");
+        assert_eq!(fs::read_to_string(place.join("made")).unwrap(), "committed\n");
+        assert!(!run.path("made").exists());
+        let said = format!("the clone is in {}", place.display());
+        assert!(answer.ended.stderr.contains(&said), "{answer:?}");
     }
 
     fn a_second_run_knows_the_first(setup) {

@@ -152,7 +152,8 @@ impl Holder {
         Ok(())
     }
 
-    /// Kills a command, its process group and everything that descends from it.
+    /// Kills a command, its process group and everything that descends from it. What it has detached, so
+    /// that PID 1 is its parent, is the container's own and stays.
     ///
     /// # Errors
     ///

@@ -8,6 +8,8 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -82,7 +84,16 @@ impl Desk {
     /// Makes this process its supervisor.
     pub(super) fn take(self) -> anyhow::Result<OwnDesk> {
         let at = || format!("cannot write {}", self.directory.display());
-        let Some(lock) = self.lock_new().with_context(at)? else {
+        // Whoever looks whether it is free has it for a moment too.
+        let mut lock = self.lock_new().with_context(at)?;
+        for _ in 0..LOCK_TRIES {
+            if lock.is_some() {
+                break;
+            }
+            thread::sleep(LOCK_PAUSE);
+            lock = self.lock_new().with_context(at)?;
+        }
+        let Some(lock) = lock else {
             let hint = format!("use it with `cordon session exec {} -- COMMAND`", self.name);
             return Err(
                 Hinted::new(format_args!("session {} runs already", self.name), hint).into(),
@@ -204,6 +215,9 @@ fn unknown(name: &str) -> anyhow::Error {
 const SOCKET: &str = ".sock";
 const LOG: &str = ".log";
 const LOCK: &str = ".lock";
+
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// As long as the library makes them.
 const NAME_MOST: usize = 63;

@@ -26,7 +26,7 @@ use crate::{
         workspace::Workspace,
     },
     exit::Exit,
-    printer::Printer,
+    printer::{Hinted, Printer},
 };
 
 pub(super) async fn supervise(args: SessionStart, printer: &Printer) -> anyhow::Result<Exit> {
@@ -36,6 +36,10 @@ pub(super) async fn supervise(args: SessionStart, printer: &Printer) -> anyhow::
     let key = Arc::new(key(&args)?);
     let desk = Desk::of(&key.name())?.take()?;
     let container = &args.container;
+    if container.network_log_live {
+        let hint = "write it to a file with --network-log, and look at that";
+        return Err(Hinted::new("a session has nobody to show the network log to", hint).into());
+    }
     let mut workspace = match Workspace::prepare(container, &mut interrupts, printer).await? {
         Ok(workspace) => workspace,
         Err(exit) => return Ok(exit),
@@ -56,7 +60,6 @@ pub(super) async fn supervise(args: SessionStart, printer: &Printer) -> anyhow::
         network,
         limits,
         network_log: args.network_log.clone(),
-        on_network: container.network_log_live.then(|| printer.network()),
         ..CommandSpec::new("", [""; 0])
     };
     let Ready { sandbox, image } = match surroundings::prepare(
@@ -87,8 +90,18 @@ pub(super) async fn supervise(args: SessionStart, printer: &Printer) -> anyhow::
     }
     workspace.keep();
     workspace.name(printer);
-    let listener = desk.open()?;
-    leave(&desk, printer)?;
+    let listener = match desk
+        .open()
+        .and_then(|listener| leave(&desk, printer).map(|()| listener))
+    {
+        Ok(listener) => listener,
+        Err(error) => {
+            // Nobody waits for it any more, and nobody would find it.
+            containers.stop_all().await;
+            sandbox.shutdown().await;
+            return Err(error);
+        }
+    };
     let session = Arc::new(Session { key, containers });
     let exit = tokio::select! {
         () = session.containers.ended(&session.key) => Exit::Command(0),

@@ -86,7 +86,7 @@ impl SessionCommand {
     }
 
     /// Waits for the command's end, and sees to it when its time is up: `SIGTERM`, a while, then
-    /// `SIGKILL` for it and all that descends from it.
+    /// `SIGKILL` for it and all that descends from it. What it has detached stays in the container.
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     process::{Child, Command, Output, Stdio},
+    thread,
     time::Duration,
 };
 
@@ -144,7 +145,7 @@ on_every_engine! {
         let mut stdin = child.stdin.take().unwrap();
         let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         let copy = sent.clone();
-        let writer = std::thread::spawn(move || stdin.write_all(&copy).unwrap());
+        let writer = thread::spawn(move || stdin.write_all(&copy).unwrap());
         let mut received = Vec::new();
         child.stdout.take().unwrap().read_to_end(&mut received).unwrap();
         writer.join().unwrap();
@@ -189,6 +190,26 @@ on_every_engine! {
         assert_eq!(setup.left_by(session.pid), Vec::<String>::new());
         again.kill(Signal::TERM);
         again.leaves_nothing();
+    }
+
+    fn a_start_that_is_killed_leaves_no_session(setup) {
+        let run = Run::session(setup);
+        let directory = run.path("").canonicalize().unwrap();
+        for delay in [0, 20, 60] {
+            let starting = run.start();
+            thread::sleep(Duration::from_millis(delay));
+            starting.signal(Signal::KILL);
+            starting.end();
+            eventually("there is no session", Duration::from_secs(60), || {
+                let listed = setup.command(cordon()).args(["session", "list"]).output().unwrap();
+                let sessions = String::from_utf8(listed.stdout).unwrap();
+                // One that starts has a lock, and no socket to ask what it is called.
+                !sessions.contains(directory.to_str().unwrap()) && !sessions.contains("starting")
+            });
+        }
+        let session = Session::start(&run, setup);
+        assert_eq!(session.stop().0, 0);
+        session.leaves_nothing();
     }
 
     fn a_session_whose_container_is_removed_behind_our_back_is_over(setup) {

@@ -327,6 +327,19 @@ in_process! {
         until(async || text(&shell(&containers, "ps -o args | grep -c '[s]leep 300'").await).1 == "0\n").await;
     }
 
+    async fn want_of_memory_ends_one_command_and_not_the_session(world) {
+        let mut spec = world.spec();
+        spec.limits.memory = Some("64m".parse().unwrap());
+        let containers = world.containers_of(spec, None);
+        let mut greedy = containers.begin(&key("one"), &ExecRequest::argv(["tail", "/dev/zero"])).await.unwrap();
+        let end = greedy.ended().await.unwrap();
+        assert_eq!((end.exit_code, end.out_of_memory), (137, true));
+        let mut modest = containers.begin(&key("one"), &ExecRequest::argv(["true"])).await.unwrap();
+        let end = modest.ended().await.unwrap();
+        assert_eq!((end.exit_code, end.out_of_memory), (0, false));
+        assert_eq!(world.restarts(), 0);
+    }
+
     async fn dropped_containers_end(world) {
         let containers = world.containers();
         assert_eq!(shell(&containers, "true").await.exit_code, 0);

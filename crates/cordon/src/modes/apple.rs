@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{getgid, getuid};
 use tokio::{
     sync::{OnceCell, watch},
     time::timeout,
@@ -27,7 +28,7 @@ use tokio::{
 
 pub use self::error::AppleError;
 use self::{
-    arguments::{Exec, Input, Run, WORKSPACE},
+    arguments::{Exec, Input, Run, User, WORKSPACE},
     client::Client,
     exec::{Order, Ran},
     machine::Machine,
@@ -37,7 +38,7 @@ use super::{
     SessionKey, WorkspaceAccess,
 };
 use crate::{
-    Mount, Notice, Pull, SandboxConfig, SandboxError,
+    Mount, Notice, Profile, Pull, ResourceLimits, SandboxConfig, SandboxError,
     leftovers::OWNER,
     mount::{self, Handles, MountRules},
     owner::Owner,
@@ -102,14 +103,15 @@ impl AppleExecutor {
             return Err(SandboxError::NoCommand);
         }
         let client = shared.client()?;
-        let env = arguments::environment(shared.agent.env.iter().chain(&request.env))?;
+        let variables = shared.agent.env.iter().chain(&request.env);
+        let env = arguments::environment(shared.agent.profile, variables)?;
         let workdir = shared.workdir(request)?;
         let marker = name::marker()?;
         let order = Order {
             marker: &marker,
             stdin: &request.stdin,
             output_limit: request.output_limit,
-            timeout: request.timeout.or(shared.agent.limits.timeout),
+            timeout: request.timeout.or_else(|| shared.limits().timeout),
         };
         let mut again = true;
         loop {
@@ -331,7 +333,9 @@ impl Shared {
             image,
             mounts: &mounts,
             workdir,
-            limits: &self.agent.limits,
+            limits: &self.limits(),
+            profile: self.agent.profile,
+            user: self.user(),
             network: self.agent.apple.network,
             marker: &name::marker()?,
         };
@@ -360,6 +364,22 @@ impl Shared {
             roots: &self.config.allowed_roots,
         };
         Ok(mount::check_all(&mounts, &rules)?)
+    }
+
+    /// The limits that were asked for, and the profile's where none was.
+    fn limits(&self) -> ResourceLimits {
+        self.agent.profile.limits(&self.agent.limits)
+    }
+
+    /// Who everything runs as, where that is not the image's business.
+    fn user(&self) -> Option<User> {
+        match self.agent.profile {
+            Profile::Standard => None,
+            Profile::Strict => Some(User {
+                uid: getuid().as_raw(),
+                gid: getgid().as_raw(),
+            }),
+        }
     }
 
     /// Where commands start that do not say.
@@ -438,7 +458,8 @@ impl Shared {
     /// Says once what of the configuration will not hold.
     fn tell(&self) {
         self.told.call_once(|| {
-            let limits = arguments::unheld(&self.agent.limits);
+            self.notice(&Notice::MountsUnverified);
+            let limits = arguments::unheld(&self.limits(), self.user());
             if !limits.is_empty() {
                 self.notice(
                     &ModeNotice::LimitsUnheld {

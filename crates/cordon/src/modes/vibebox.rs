@@ -27,7 +27,7 @@ use super::{
     AgentSandbox, Cut, ExecCommand, ExecOutput, ExecRequest, Mode, ModeNotice, Probe, Provider,
     SessionKey, VibeboxSettings, WorkspaceAccess,
 };
-use crate::{Notice, OnNotice, SandboxConfig, SandboxError};
+use crate::{Notice, OnNotice, Profile, SandboxConfig, SandboxError};
 
 /// Runs the commands of one agent through `vibebox`.
 ///
@@ -348,6 +348,7 @@ impl VibeboxExecutor {
         self.told.call_once(|| {
             let limits = &self.agent.limits;
             let asked = [
+                ("the profile strict", self.agent.profile == Profile::Strict),
                 ("memory", limits.memory.is_some()),
                 ("cpus", limits.cpus.is_some()),
                 ("pids", limits.pids.is_some()),

@@ -10,9 +10,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use cordon_engine::Tmpfs;
+
 use super::AppleError;
 use crate::{
-    Mount, ResourceLimits, SandboxError,
+    Mount, Profile, ResourceLimits, SandboxError,
     leftovers::OWNER,
     modes::{AppleNetwork, ExecCommand},
 };
@@ -26,9 +28,19 @@ pub(super) struct Run<'a> {
     pub(super) mounts: &'a [Mount],
     pub(super) workdir: &'a str,
     pub(super) limits: &'a ResourceLimits,
+    pub(super) profile: Profile,
+    /// Who everything runs as; the image's user if `None`.
+    pub(super) user: Option<User>,
     pub(super) network: AppleNetwork,
     /// What it prints once it is up.
     pub(super) marker: &'a str,
+}
+
+/// Somebody by number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct User {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
 }
 
 /// A command in a session's machine.
@@ -65,8 +77,21 @@ impl Run<'_> {
             AppleNetwork::Unrestricted => {}
         }
         arguments.pair("--cap-drop", "ALL");
-        for capability in CAPABILITIES {
-            arguments.pair("--cap-add", capability);
+        for capability in self.profile.capabilities() {
+            arguments.pair("--cap-add", &capability);
+        }
+        if self.profile.read_only() {
+            arguments.flags(&["--read-only"]);
+        }
+        for tmpfs in self.profile.tmpfs() {
+            arguments.tmpfs(&tmpfs);
+        }
+        if let Some(User { uid, gid }) = self.user {
+            arguments.pair("--user", &format!("{uid}:{gid}"));
+        }
+        if let (Some(pids), true) = (self.limits.pids, counts(self.user)) {
+            let count = pids.count();
+            arguments.pair("--ulimit", &format!("nproc={count}:{count}"));
         }
         if let Some(cpus) = self.limits.cpus {
             arguments.pair("--cpus", &whole(cpus.cores()).to_string());
@@ -128,9 +153,13 @@ impl Exec<'_> {
 
 /// The variables of a command: later ones count, and none may turn the program itself.
 pub(super) fn environment<'a>(
+    profile: Profile,
     variables: impl IntoIterator<Item = &'a (String, String)>,
 ) -> Result<BTreeMap<String, String>, AppleError> {
     let mut merged = BTreeMap::from([("IS_SANDBOX".to_owned(), "1".to_owned())]);
+    if let Some(home) = profile.home() {
+        merged.insert("HOME".to_owned(), home.to_owned());
+    }
     for (name, value) in variables {
         let invalid = name.is_empty()
             || name.starts_with('-')
@@ -173,15 +202,20 @@ pub(super) fn inside(workspace: &Path, cwd: &Path) -> Result<String, SandboxErro
 }
 
 /// Which of the limits a machine cannot be held to.
-pub(super) fn unheld(limits: &ResourceLimits) -> Vec<&'static str> {
+pub(super) fn unheld(limits: &ResourceLimits, user: Option<User>) -> Vec<&'static str> {
     let mut unheld = Vec::new();
-    if limits.pids.is_some() {
+    if limits.pids.is_some() && !counts(user) {
         unheld.push("pids");
     }
     if limits.cpus.is_some_and(|cpus| cpus.cores() < 1.0) {
         unheld.push("cpus below 1");
     }
     unheld
+}
+
+/// Whether the kernel counts that user's processes: root's it does not.
+fn counts(user: Option<User>) -> bool {
+    user.is_some_and(|user| user.uid != 0)
 }
 
 /// A machine has whole cores; rather less than allowed, but one.
@@ -235,6 +269,18 @@ impl Arguments {
         self.flags(&[flag, value]);
     }
 
+    /// The program has no word for most of the options.
+    fn tmpfs(&mut self, tmpfs: &Tmpfs) {
+        let mut value = format!("type=tmpfs,target={}", tmpfs.target);
+        for option in tmpfs.options.split(',') {
+            if option.starts_with("size=") || option.starts_with("mode=") {
+                value.push(',');
+                value.push_str(option);
+            }
+        }
+        self.pair("--mount", &value);
+    }
+
     fn mount(&mut self, mount: &Mount) -> Result<(), AppleError> {
         let holds = |separators: &[u8]| {
             let bytes = |text: &OsStr| text.as_bytes().iter().any(|byte| separators.contains(byte));
@@ -278,9 +324,6 @@ const KEEP: &str = r#"printf '%s\n' "$0"; read -r _"#;
 
 /// Says that the command begins, and becomes it.
 const BEGIN: &str = r#"printf '%s\n' "$0" >&2; exec "$@""#;
-
-/// What installing packages takes, and no more.
-const CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
 
 /// The program refuses to start a machine with less, in MiB.
 const LEAST_MEMORY: u64 = 200;

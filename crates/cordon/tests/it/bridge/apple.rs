@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use cordon::{
-    Allowlist, Mount, Notice, Pull, SandboxConfig, SandboxError,
+    Allowlist, Mount, Notice, Profile, Pull, SandboxConfig, SandboxError,
     modes::{
         AgentSandbox, AppleError, AppleExecutor, AppleNetwork, ExecOutput, ExecRequest, Mode,
         ModeNotice, SessionKey, WorkspaceAccess,
@@ -29,6 +29,7 @@ impl World {
         let mut agent = AgentSandbox::new("coder", path);
         agent.apple.program.clone_from(&program.program);
         agent.image = Some("debian:12".into());
+        agent.profile = Profile::Standard;
         let notices = Notices::default();
         let config = notices.config(program.path());
         let world = Self {
@@ -205,7 +206,10 @@ async fn a_network_without_policy_is_had_only_by_saying_so_and_is_said() {
     let executor = world.executor();
     shell(&executor, "true").await;
     assert!(!world.program.calls_of("run")[0].contains(&"--network".to_owned()));
-    assert_eq!(world.notices.all(), [Notice::NetworkUnrestricted]);
+    assert_eq!(
+        world.notices.all(),
+        [Notice::MountsUnverified, Notice::NetworkUnrestricted]
+    );
     executor.shutdown().await;
 }
 
@@ -347,9 +351,22 @@ async fn limits_that_cannot_be_held_are_said_once() {
         mode: Mode::AppleVm,
         limits: vec!["pids"],
     });
-    assert_eq!(world.notices.all(), [unheld]);
+    assert_eq!(world.notices.all(), [Notice::MountsUnverified, unheld]);
     let run = &world.program.calls_of("run")[0];
     assert!(run.windows(2).any(|pair| pair == ["--memory", "1024M"]));
+    executor.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_machine_is_strict_unless_another_profile_is_asked_for() {
+    let mut world = World::new();
+    world.agent.profile = Profile::default();
+    let executor = world.executor();
+    let output = shell(&executor, "printf %s \"$HOME\"").await;
+    assert_eq!(text(&output.stdout), "/home");
+    let run = world.program.calls_of("run").remove(0).join(" ");
+    assert!(run.contains(" --cap-drop ALL --read-only ") && !run.contains("--cap-add"));
+    assert!(run.contains(" --user ") && run.contains(" --memory 4096M "));
     executor.shutdown().await;
 }
 
@@ -534,7 +551,12 @@ async fn only_what_dead_owners_left_is_removed() {
         .collect();
     left.sort();
     assert_eq!(left, ["foreign", "living", "odd", "strange"]);
-    assert_eq!(world.notices.all(), [Notice::LeftoversRemoved { count: 1 }]);
+    assert!(
+        world
+            .notices
+            .all()
+            .contains(&Notice::LeftoversRemoved { count: 1 })
+    );
     other.shutdown().await;
 }
 

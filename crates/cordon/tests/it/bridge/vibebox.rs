@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use cordon::{
-    Allowlist, Notice, SandboxError,
+    Allowlist, Notice, Profile, SandboxError,
     modes::{
         AgentSandbox, BridgeError, BridgeErrorKind, ExecOutput, ExecRequest, HostUse, Init, Mode,
         ModeNotice, Provider, SessionKey, Stage, VibeboxExecutor, WorkspaceAccess,
@@ -30,6 +30,7 @@ impl World {
         let mut agent = AgentSandbox::new("coder", path);
         agent.vibebox.program.clone_from(&program.program);
         agent.vibebox.provider = Provider::Docker;
+        agent.profile = Profile::Standard;
         Self {
             program,
             workspace,
@@ -463,6 +464,7 @@ async fn what_the_program_cannot_be_held_to_is_refused() {
 async fn limits_that_the_program_does_not_hold_are_said_once() {
     let mut world = World::saying(FINE);
     world.agent.limits.memory = Some("1g".parse().unwrap());
+    world.agent.profile = Profile::Strict;
     let executor = world.executor();
     for _ in 0..2 {
         let request = ExecRequest::shell("true");
@@ -470,7 +472,7 @@ async fn limits_that_the_program_does_not_hold_are_said_once() {
     }
     let unheld = Notice::Mode(ModeNotice::LimitsUnheld {
         mode: Mode::Vibebox,
-        limits: vec!["memory"],
+        limits: vec!["the profile strict", "memory"],
     });
     assert_eq!(world.notices.all(), [unheld]);
 }

@@ -16,6 +16,8 @@ fn run<'a>(limits: &'a ResourceLimits, mounts: &'a [Mount]) -> Run<'a> {
         mounts,
         workdir: WORKSPACE,
         limits,
+        profile: Profile::Standard,
+        user: None,
         network: AppleNetwork::None,
         marker: "marker",
     }
@@ -32,6 +34,28 @@ fn a_machine_has_no_network_no_names_and_few_capabilities() {
          --workdir /workspace --entrypoint /bin/sh debian:12 \
          -c printf '%s\\n' \"$0\"; read -r _ marker"
     );
+}
+
+#[test]
+fn a_strict_machine_is_the_callers_without_any_capability_and_cannot_be_written() {
+    let limits = Profile::Strict.limits(&ResourceLimits {
+        cpus: Some("2".parse().unwrap()),
+        ..ResourceLimits::default()
+    });
+    let strict = Run {
+        profile: Profile::Strict,
+        user: Some(User { uid: 501, gid: 20 }),
+        ..run(&limits, &[])
+    };
+    let words = words(&strict.arguments().unwrap());
+    assert!(!words.contains("--cap-add"));
+    assert!(words.contains(
+        " --cap-drop ALL --read-only --mount type=tmpfs,target=/tmp,mode=1777,size=1g \
+         --mount type=tmpfs,target=/home,mode=1777,size=100m --user 501:20 --ulimit nproc=256:256 \
+         --cpus 2 --memory 4096M "
+    ));
+    let env = environment(Profile::Strict, []).unwrap();
+    assert_eq!(env["HOME"], "/home");
 }
 
 #[test]
@@ -98,9 +122,12 @@ fn limits_that_cannot_be_held_are_named() {
         pids: Some("256".parse().unwrap()),
         ..ResourceLimits::default()
     };
-    assert_eq!(unheld(&limits("0.5")), ["pids", "cpus below 1"]);
-    assert_eq!(unheld(&limits("2")), ["pids"]);
-    assert!(unheld(&ResourceLimits::default()).is_empty());
+    let root = Some(User { uid: 0, gid: 0 });
+    let somebody = Some(User { uid: 501, gid: 20 });
+    assert_eq!(unheld(&limits("0.5"), None), ["pids", "cpus below 1"]);
+    assert_eq!(unheld(&limits("2"), root), ["pids"]);
+    assert!(unheld(&limits("2"), somebody).is_empty());
+    assert!(unheld(&ResourceLimits::default(), None).is_empty());
 }
 
 #[test]
@@ -150,7 +177,7 @@ fn values_of_variables_are_no_arguments() {
         ("PATH".to_owned(), "/bin".to_owned()),
         ("TOKEN".to_owned(), "hidden".to_owned()),
     ];
-    let env = environment(&pairs).unwrap();
+    let env = environment(Profile::Standard, &pairs).unwrap();
     let exec = Exec {
         container: "name",
         workdir: "/workspace/sub",
@@ -198,7 +225,10 @@ fn variables_that_would_turn_the_program_are_refused() {
     ] {
         let pair = (name.to_owned(), "value".to_owned());
         assert!(
-            matches!(environment([&pair]), Err(AppleError::Variable { .. })),
+            matches!(
+                environment(Profile::Standard, [&pair]),
+                Err(AppleError::Variable { .. })
+            ),
             "{name}"
         );
     }

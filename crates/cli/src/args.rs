@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Context(Context),
 
     /// The images that runs are made in: their names, building, keeping and removing them
-    Image(Image),
+    Image(Box<Image>),
 
     /// Check what runs need on this machine, and say what to type where something is missing
     Doctor(Box<Doctor>),

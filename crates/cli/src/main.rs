@@ -68,7 +68,7 @@ async fn run(args: Args, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Doctor(args) => commands::doctor::run(*args, printer).await,
         Command::Clean(args) => commands::clean::run(args, printer).await,
         Command::Context(args) => commands::context::run(&args, printer),
-        Command::Image(args) => commands::image::run(args, printer).await,
+        Command::Image(args) => commands::image::run(*args, printer).await,
         Command::Session(args) => commands::session::run(args, printer).await,
     }
 }

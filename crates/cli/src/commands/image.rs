@@ -115,7 +115,7 @@ async fn wanted(from: &From) -> anyhow::Result<Wanted> {
 /// What the build may reach, from the flags and the settings together.
 async fn network(from: &From, rules: &ConfigSource) -> anyhow::Result<BuildNetwork> {
     let file = surroundings::config_file(from.config.as_deref(), rules).await?;
-    let mode = from.build_network.or(file.build_network());
+    let mode = from.build_network.or_else(|| file.build_network());
     let mode = mode.unwrap_or_default();
     let allowlist = if mode == BuildMode::Sandboxed {
         let named = from.allowlist.as_deref();

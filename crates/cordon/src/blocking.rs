@@ -37,9 +37,11 @@ use std::{path::Path, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    Allowlist, BuildNetwork, CommandResult, CommandSpec, ContextId, Entrypoint, ExecutionResult,
-    ImageTags, LoadedImages, NetworkLog, Progress, Prompt, PrunedImages, Recipe, SandboxConfig,
-    SandboxError, Secret, SessionStore, StoredImage, StreamEvent, Streams, TaskSpec,
+    Allowlist, BuildNetwork, Cleaned, CommandResult, CommandSpec, ContextId, Entrypoint,
+    ExecutionResult, ImageTags, LoadedImages, NetworkLog, Progress, Prompt, PrunedImages, Recipe,
+    SandboxConfig, SandboxError, Secret, SessionStore, StoredImage, StreamEvent, Streams, TaskSpec,
+    doctor::{BootstrapReport, Fix},
+    modes::{AgentSandbox, AgentsFile},
 };
 
 /// Runs tasks in containers; [`crate::Sandbox`] for callers that block.
@@ -168,6 +170,40 @@ impl Sandbox {
     /// As for [`crate::Sandbox::prune_images`].
     pub fn prune_images(&self) -> Result<PrunedImages, SandboxError> {
         self.runtime.block_on(self.sandbox.prune_images())
+    }
+
+    /// Checks everything that those agents need; see [`crate::Sandbox::bootstrap`].
+    pub fn bootstrap(&self, agents: &[AgentSandbox], fix: Fix) -> BootstrapReport {
+        self.runtime.block_on(self.sandbox.bootstrap(agents, fix))
+    }
+
+    /// Takes an agents file at the start, and checks the agents that ask for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::load`].
+    pub fn load(&self, path: &Path) -> Result<BootstrapReport, SandboxError> {
+        self.runtime.block_on(self.sandbox.load(path))
+    }
+
+    /// Takes an agents file that has changed, and checks every agent in it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::Sandbox::reload`].
+    pub fn reload(&self, path: &Path) -> Result<BootstrapReport, SandboxError> {
+        self.runtime.block_on(self.sandbox.reload(path))
+    }
+
+    /// The agents file that holds now.
+    #[must_use]
+    pub fn agents(&self) -> Arc<AgentsFile> {
+        self.sandbox.agents()
+    }
+
+    /// Removes what dead owners left on every engine that is installed.
+    pub fn clean(&self) -> Cleaned {
+        self.runtime.block_on(self.sandbox.clean())
     }
 
     /// Stops every task that runs and waits until they are gone.

@@ -27,8 +27,8 @@ use value::Value;
 
 use crate::{BuildMode, ResourceLimits};
 
-pub(crate) use error::Mistake;
 pub use error::{FileError, FileErrorKind};
+pub(crate) use error::{Mistake, quoted, shell_word};
 pub use host::HostEnv;
 pub use notice::FileNotice;
 pub use resolve::{PreparedEnv, Resolved};

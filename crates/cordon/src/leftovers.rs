@@ -21,6 +21,9 @@ pub use audit::{Cleaned, Kept, Leftover, LeftoverKind};
 /// The label that every container carries, with its owner as the value.
 pub(crate) const OWNER: &str = "cordon.owner";
 
+/// What images of nothing are called, with their owner as the tag.
+pub(crate) const EMPTY_IMAGES: &str = "localhost/cordon-doctor";
+
 /// What was found and could not be removed is told in a notice; a sweep does not fail.
 pub(crate) async fn sweep(runtime: &Path, engine: &Engine, wiring: Wiring) -> Vec<Notice> {
     let mut notices = Vec::new();

@@ -78,6 +78,12 @@ impl Printer {
     }
 }
 
+/// What was said in several lines, in one; and nothing that could steer a terminal.
+fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    harmless(&words.join(" ")).into_owned()
+}
+
 /// Standard output, as somebody looks at it.
 struct Page {
     /// A terminal, which shows signs and may show colours.
@@ -108,10 +114,10 @@ impl Page {
         } else {
             head.to_owned()
         };
-        self.line(&format!("  {head} {}", harmless(&finding.message)));
+        self.line(&format!("  {head} {}", one_line(&finding.message)));
         for hint in &finding.hints {
             let arrow = if self.terminal { "→" } else { "try:" };
-            self.line(&format!("      {arrow} {}", harmless(hint)));
+            self.line(&format!("      {arrow} {}", one_line(hint)));
         }
     }
 

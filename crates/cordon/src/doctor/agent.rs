@@ -5,6 +5,7 @@ use cordon_engine::Engine;
 use super::{Checkup, Code, Finding, image, with_causes};
 use crate::{
     EngineKind, SandboxError,
+    file::quoted,
     modes::{self, AgentSandbox, Mode, Probe, WorkspaceAccess},
     mount::{MountRules, check_all},
 };
@@ -90,7 +91,7 @@ impl Checkup<'_> {
                 let mut finding = Finding::error(Code::WorkspaceUnusable, with_causes(&error));
                 finding.hints.extend(match mount.host_path.exists() {
                     true => error.hint(),
-                    false => Some(format!("mkdir -p {}", mount.host_path.display())),
+                    false => Some(format!("mkdir -p {}", quoted(&mount.host_path))),
                 });
                 self.report.push(finding.of(&agent.agent, key));
             }

@@ -6,10 +6,11 @@ use cordon_engine::Engine;
 use rustix::fs::statvfs;
 
 use super::{Code, Finding};
+use crate::file::quoted;
 
 /// The directory for what is known of engines, and for builds.
 pub(super) fn cache(path: &Path) -> Option<Finding> {
-    let hint = format!("du --summarize --human-readable {}", path.display());
+    let hint = format!("du --summarize --human-readable {}", quoted(path));
     room("the cache", path, &hint)
 }
 

@@ -6,7 +6,7 @@ use cordon_engine::Engine;
 use cordon_image::{Entrypoint, Recipe};
 
 use super::{Action, Code, Finding, Fix, quiet, with_causes};
-use crate::{Pull, SandboxConfig, SandboxError, build, modes::AgentSandbox};
+use crate::{Pull, SandboxConfig, SandboxError, build, file::shell_word, modes::AgentSandbox};
 
 /// What is to be said of an agent's image.
 pub(super) struct Checked {
@@ -69,7 +69,7 @@ impl Checks<'_> {
                     Fix::No => {
                         let message = format!("{missing}; the first run fetches it");
                         let finding = Finding::warning(Code::ImageMissing, message)
-                            .hint(format!("{kind} pull {image}"))
+                            .hint(format!("{kind} pull {}", shell_word(image)))
                             .hint("cordon doctor --fix");
                         self.absent(finding, "image")
                     }
@@ -93,7 +93,7 @@ impl Checks<'_> {
                 checked
             }
             Err(error) => {
-                let hint = format!("{} pull {image}", self.engine.kind());
+                let hint = format!("{} pull {}", self.engine.kind(), shell_word(image));
                 self.unavailable(&error.to_string(), Some(hint), "image")
             }
         }

@@ -8,7 +8,7 @@ mod look;
 use std::{
     fs::{self, DirBuilder},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use cordon_engine::Engine;
 use super::{Code, Finding, quiet, with_causes};
 use crate::{
     CommandSpec, Mount, Network, NetworkSandbox, ResourceLimits, Sandbox, SandboxConfig,
-    SandboxError, Streams, modes::AgentSandbox,
+    SandboxError, Streams, leftovers::EMPTY_IMAGES, modes::AgentSandbox,
 };
 pub(crate) use look::{Broken, Look};
 
@@ -78,7 +78,7 @@ async fn attempt(
     let sandbox = quiet(config, engine, agent).await?;
     let empty = match image {
         Some(_) => None,
-        None => Some(EmptyImage::import(engine, &config.directories.runtime).await?),
+        None => Some(EmptyImage::import(&sandbox, engine).await?),
     };
     let image = match (&empty, image) {
         (Some(empty), _) => &empty.reference,
@@ -157,9 +157,12 @@ struct EmptyImage {
 }
 
 impl EmptyImage {
-    async fn import(engine: &Engine, runtime: &Path) -> Result<Self, SandboxError> {
-        let reference = format!("localhost/cordon-doctor:{}", std::process::id());
-        let archive = runtime.join(format!("doctor-{}.tar", std::process::id()));
+    /// Named after its owner, so that whoever finds it knows whether it is still needed.
+    async fn import(sandbox: &Sandbox, engine: &Engine) -> Result<Self, SandboxError> {
+        let shared = sandbox.shared();
+        let reference = format!("{EMPTY_IMAGES}:{}", shared.owner);
+        let runtime = &shared.config.directories.runtime;
+        let archive = runtime.join(format!("doctor-{}.tar", shared.owner));
         // Two empty blocks are a whole archive.
         fs::write(&archive, [0; 1024]).map_err(|source| SandboxError::Write {
             path: archive.clone(),

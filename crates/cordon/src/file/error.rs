@@ -398,11 +398,15 @@ fn scope_hint(reason: InvalidPattern) -> &'static str {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+pub(crate) fn quoted(path: &Path) -> String {
+    shell_word(&path.display().to_string())
+}
+
+/// A text as a shell takes it, as one word.
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@".contains(&byte);
-    if text.bytes().all(plain) {
-        return text;
+    if !text.is_empty() && text.bytes().all(plain) {
+        return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
 }

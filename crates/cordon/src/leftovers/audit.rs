@@ -11,8 +11,8 @@ use std::{
 
 use cordon_engine::{Choice, Container, Engine, Kind};
 
-use super::{OWNER, dead_places, is_abandoned, owner_in, remove};
-use crate::{EngineKind, Sandbox, SandboxError, place};
+use super::{EMPTY_IMAGES, OWNER, dead_places, is_abandoned, owner_in, remove};
+use crate::{EngineKind, Sandbox, SandboxError, owner::Owner, place};
 
 /// Something that a dead owner left.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,6 +34,8 @@ pub enum LeftoverKind {
     Container,
     /// A network of which no directory is left.
     Network,
+    /// An image of nothing, for a container that was to prove something.
+    Image,
 }
 
 /// What came of a clean-up.
@@ -66,6 +68,7 @@ impl LeftoverKind {
             Self::Run => "run",
             Self::Container => "container",
             Self::Network => "network",
+            Self::Image => "image",
         }
     }
 }
@@ -117,6 +120,14 @@ impl Cleaned {
                 for name in abandoned.networks {
                     let gone = engine.remove_network(&name).await.map_err(Into::into);
                     self.note(LeftoverKind::Network, name, Some(engine.kind()), gone);
+                }
+                for name in abandoned.images {
+                    let gone = match engine.remove_image(&name).await {
+                        // Somebody else who cleans was faster.
+                        Err(_) if matches!(engine.image(&name).await, Ok(None)) => Ok(()),
+                        gone => gone.map_err(Into::into),
+                    };
+                    self.note(LeftoverKind::Image, name, Some(engine.kind()), gone);
                 }
             }
         }
@@ -184,7 +195,13 @@ pub(crate) async fn find(
     let found = containers
         .map(|(name, _)| name)
         .map(leftover(LeftoverKind::Container))
-        .chain(networks.map(leftover(LeftoverKind::Network)));
+        .chain(networks.map(leftover(LeftoverKind::Network)))
+        .chain(
+            abandoned
+                .images
+                .into_iter()
+                .map(leftover(LeftoverKind::Image)),
+        );
     let found: Vec<_> = found.collect();
     let runs = runs.into_iter().map(leftover(LeftoverKind::Run));
     Ok(runs.chain(found).collect())
@@ -196,6 +213,7 @@ struct Abandoned {
     /// Of the containers, one by one.
     owners: Vec<String>,
     networks: Vec<String>,
+    images: Vec<String>,
 }
 
 async fn abandoned(engine: &Engine) -> Result<Abandoned, cordon_engine::Error> {
@@ -206,10 +224,18 @@ async fn abandoned(engine: &Engine) -> Result<Abandoned, cordon_engine::Error> {
         .unzip();
     let mut networks = engine.networks(OWNER).await?;
     networks.retain(|name| owner_in(name).is_some_and(|owner| is_abandoned(owner, engine)));
+    let mut images = engine.images(EMPTY_IMAGES).await?;
+    // An image may have other names, and engines list all of them.
+    images.retain(|name| {
+        let tag = name.strip_prefix(EMPTY_IMAGES).unwrap_or_default();
+        let owner = tag.strip_prefix(':').unwrap_or_default();
+        owner.parse::<Owner>().is_ok() && is_abandoned(owner, engine)
+    });
     Ok(Abandoned {
         containers,
         owners,
         networks,
+        images,
     })
 }
 

@@ -1,11 +1,12 @@
 //! `cordon doctor` finds what is wrong, its hints work when they are typed, and `--fix` mends what it says.
 
 mod machine;
+mod registry;
 
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use origin::Origin;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::setup::{BUSYBOX, Run, Setup, cordon, on_every_engine};
 use machine::{FreshUser, typed};
+use registry::Registry;
 
 /// A check-up, put together step by step.
 struct Doctor {
@@ -24,6 +26,7 @@ struct Doctor {
 /// What a check-up found.
 #[derive(Debug)]
 struct Report {
+    pid: u32,
     code: i32,
     document: Value,
 }
@@ -54,8 +57,17 @@ impl Doctor {
     }
 
     fn report(mut self) -> Report {
-        let output = self.command.output().unwrap();
-        Report::read(&output)
+        let child = self
+            .command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        Report {
+            pid,
+            ..Report::read(&child.wait_with_output().unwrap())
+        }
     }
 }
 
@@ -65,6 +77,7 @@ impl Report {
         let document = serde_json::from_str(&stdout);
         assert!(document.is_ok(), "{output:?}");
         Self {
+            pid: 0,
             code: output.status.code().unwrap(),
             document: document.unwrap(),
         }
@@ -87,6 +100,14 @@ impl Report {
 
     fn hint(&self, code: &str) -> &str {
         self.finding(code)["hints"][0].as_str().unwrap()
+    }
+
+    /// What was mended for an agent; leftovers of others may have been removed besides.
+    fn done_for(&self, agent: &str) -> Vec<String> {
+        let actions = self.document["actions"].as_array().unwrap().iter();
+        let own = actions.filter(|action| action["agent"] == agent);
+        own.map(|action| action["message"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     fn has(&self, code: &str) -> bool {
@@ -129,7 +150,10 @@ on_every_engine! {
         }
         assert_eq!(report.has("rootless"), setup == Setup::Rootless, "{report:#?}");
         // Nothing of it is left: no container, no image, no directory.
-        assert!(!setup.ask(&["images"]).contains("cordon-doctor"));
+        let images = setup.ask(&["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+        let mark = format!("-{}-", report.pid);
+        assert!(!images.lines().any(|image| image.contains("cordon-doctor") && image.contains(&mark)), "{images}");
+        assert_eq!(setup.left_by(report.pid), Vec::<String>::new());
         assert_eq!(origin.requests(), 0);
     }
 
@@ -167,11 +191,11 @@ on_every_engine! {
         assert_eq!(report.hint("image-missing"), "cordon doctor --fix");
         let report = Doctor::new(setup).args(&["--agents", &agents.file(), "--fix"]).report();
         assert_eq!(report.level("image"), "ok", "{report:#?}");
-        assert_eq!(report.document["actions"][0]["agent"], "coder", "{report:#?}");
-        assert!(report.document["actions"][0]["message"].as_str().unwrap().starts_with("built the image of "));
+        assert_eq!(report.done_for("coder").len(), 1, "{report:#?}");
+        assert!(report.done_for("coder")[0].starts_with("built the image of "));
         assert_eq!(report.level("isolation"), "ok");
         let report = Doctor::new(setup).args(&["--agents", &agents.file(), "--fix"]).report();
-        assert_eq!(report.document["actions"], Value::Array(Vec::new()), "{report:#?}");
+        assert_eq!(report.done_for("coder"), Vec::<String>::new(), "{report:#?}");
     }
 
     fn a_registry_that_does_not_answer_is_said_in_the_engines_words(setup) {
@@ -209,6 +233,17 @@ on_every_engine! {
             assert_eq!(setup.left_by(pid), Vec::<String>::new());
             report.document["actions"].to_string().contains(mark)
         });
+    }
+
+    fn an_image_that_a_dead_check_up_left_is_removed(setup) {
+        let image = format!("localhost/cordon-doctor:00000000-{}-1", std::process::id());
+        setup.ask(&["tag", BUSYBOX, &image]);
+        let cleaned = setup.command(cordon()).arg("clean").output().unwrap();
+        assert!(cleaned.status.success(), "{cleaned:?}");
+        let images = setup.ask(&["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+        assert!(!images.contains(&image), "{images}");
+        // The same image under another name is somebody's.
+        assert!(images.contains(BUSYBOX), "{images}");
     }
 
     fn what_a_living_run_uses_is_not_cleaned(setup) {
@@ -254,6 +289,33 @@ fn undisturbed(setup: Setup, look: impl Fn(u32, &str) -> bool) {
         look(pid, &format!("-{pid}-"))
     });
     assert!(seen, "somebody else was always faster");
+}
+
+/// Docker alone asks a registry on loopback without TLS.
+#[test]
+fn an_image_that_a_registry_has_is_fetched_by_the_fix() {
+    let registry = Registry::with(BUSYBOX);
+    let image = registry.image();
+    let agents = Agents::new(Setup::Docker, &format!("image: {image}"));
+    let report = Doctor::new(Setup::Docker)
+        .args(&["--agents", &agents.file()])
+        .report();
+    assert_eq!(report.level("image-missing"), "warning", "{report:#?}");
+    assert_eq!(report.hint("image-missing"), format!("docker pull {image}"));
+    let report = Doctor::new(Setup::Docker)
+        .args(&["--agents", &agents.file(), "--fix"])
+        .report();
+    assert_eq!(report.level("image"), "ok", "{report:#?}");
+    assert_eq!(report.done_for("coder"), [format!("fetched {image}")]);
+    assert_eq!(report.level("isolation"), "ok", "{report:#?}");
+    Setup::Docker.ask(&["rmi", &image]);
+    // The hint does the same.
+    assert!(
+        typed(Setup::Docker, &format!("docker pull {image}"))
+            .status
+            .success()
+    );
+    Setup::Docker.ask(&["rmi", &image]);
 }
 
 #[test]

@@ -218,7 +218,6 @@ impl Bench {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "tests drive real programs")]
     fn run(&self, name: &str, prompt: &str, invocation: &Invocation) -> Run {
         self.agent.check_prompt(prompt).unwrap();
         let command = self.agent.command(invocation).unwrap();

@@ -171,3 +171,43 @@ on_each_engine! {
         assert_eq!(missing, 2, "one repo image and one overlay");
     }
 }
+
+/// Whatever goes wrong on the way into the namespace, there is no build outside it.
+#[tokio::test]
+async fn a_build_that_did_not_get_behind_the_door_is_refused() {
+    let bench = Bench::new(cordon_engine::Kind::Podman).await;
+    let file = |name: &str, text: &str| {
+        let path = bench.directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let namespace = |pid: u32| cordon_engine::Namespace {
+        pid,
+        name_server: std::net::Ipv4Addr::LOCALHOST,
+        resolver: file("resolv.conf", ""),
+        hosts: file("hosts", ""),
+        mount: cordon_engine::Mount::read_only(bench.directory.path(), "/dev/.cordon"),
+        certificates: file("ca.pem", ""),
+        environment: Vec::new(),
+    };
+    let context = bench.directory.path().join("context");
+    std::fs::create_dir(&context).unwrap();
+    // This process has the host's interfaces; the other one does not exist.
+    for (pid, said) in [
+        (std::process::id(), "behind the door"),
+        (u32::MAX >> 2, "ns/net"),
+    ] {
+        let spec = cordon_engine::BuildSpec {
+            context: context.clone(),
+            dockerfile: file("Dockerfile", &format!("FROM {BUSYBOX}\nRUN true\n")),
+            tag: "cordon-test-outside:1".to_owned(),
+            labels: Vec::new(),
+            cached: false,
+            network: cordon_engine::BuildNetwork::Inside(namespace(pid)),
+            limit: Duration::from_secs(60),
+        };
+        let refused = bench.engine.build(&spec, |_| {}).await.unwrap_err();
+        assert!(refused.to_string().contains(said), "{refused}");
+        assert!(bench.engine.image(&spec.tag).await.unwrap().is_none());
+    }
+}

@@ -6,7 +6,7 @@ use super::{
     super::{FileErrorKind, HostEnv},
     GITHUB, KEY_ID, SECRET_KEY, SandboxFile, env, notices, pairs, parse, refused, resolve,
 };
-use crate::{Level, ResourceLimits};
+use crate::{BuildMode, Level, ResourceLimits};
 
 /// Uses every key once.
 const WHOLE: &str = "
@@ -450,4 +450,21 @@ async fn a_secret_that_expires_is_looked_up_again() {
     assert_eq!(renewed.expose(), GITHUB);
     assert!(file.look_up("OTHER", &env(&[])).await.unwrap().is_none());
     assert!(file.look_up("T", &env(&[])).await.is_err());
+}
+
+#[test]
+fn what_a_build_may_reach_is_read() {
+    let written =
+        |text: &str| SandboxFile::parse(text, "sandbox.yaml").map(|file| file.build_network());
+    assert_eq!(written("").unwrap(), None);
+    for (word, mode) in [
+        ("host", BuildMode::Host),
+        ("none", BuildMode::None),
+        ("sandboxed", BuildMode::Sandboxed),
+    ] {
+        let text = format!("build_network: {word}");
+        assert_eq!(written(&text).unwrap(), Some(mode));
+    }
+    let mistake = written("build_network: open").unwrap_err().to_string();
+    assert!(mistake.contains("build_network"), "{mistake}");
 }

@@ -50,7 +50,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("arrows", &[]),
     (
         "bench",
-        &["cordon-policy", "cordon-proxy", "cordon-secrets"],
+        &[
+            "cordon-agents",
+            "cordon-policy",
+            "cordon-proxy",
+            "cordon-secrets",
+            "cordon-session",
+        ],
     ),
     ("e2e", &[]),
     (

@@ -3,6 +3,8 @@
 use std::{
     fs,
     io::{Read, Write},
+    net::Shutdown,
+    os::unix::net::UnixStream,
     process::{Child, Command, Output, Stdio},
     thread,
     time::Duration,
@@ -13,8 +15,11 @@ use serde_json::Value;
 
 use crate::{
     outside::Outside,
-    setup::{DEBIAN, Run, Setup, cordon, eventually, on_every_engine},
+    setup::{DEBIAN, Run, Setup, cordon, eventually, on_every_engine, read_all},
 };
+
+/// No credential of anybody's.
+const TOKEN: &str = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R";
 
 /// A session that was started on the command line. What is left of it is ended with the test.
 struct Session {
@@ -258,6 +263,53 @@ on_every_engine! {
             assert!(log.contains("BLOCKED GET https://bad.example/ -> 403"), "{log}");
             assert!(log.contains("ALLOWED GET https://good.example/ -> 200"), "{log}");
         }
+    }
+
+    fn a_session_never_holds_a_real_secret(setup) {
+        let outside = Outside::new(&["api.example.com"]);
+        let run = Run::session(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .flags(["--config", "sandbox.yaml"]).env("REAL_TOKEN", TOKEN);
+        let config = "masked_secrets:\n  GH_TOKEN:\n    value: !env REAL_TOKEN\n    scopes: [api.example.com]\n    headers: [Authorization]\n";
+        fs::write(run.path("sandbox.yaml"), config).unwrap();
+        let session = Session::start(&run, setup);
+        let (code, stdout, stderr) = session.exec(&[], "env; curl -sS -H \"Authorization: Bearer $GH_TOKEN\" https://api.example.com/echo");
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains("GH_TOKEN=ghp_"), "{stdout}");
+        assert_eq!(outside.origin.authorizations(), [format!("Bearer {TOKEN}")]);
+        let mut seen = stdout + &stderr + &run.network_log();
+        seen += &setup.ask(&["container", "inspect", &setup.containers_of(session.pid)[0]]);
+        seen += &read_all(&setup.runtime().join(&setup.containers_of(session.pid)[0]));
+        seen += &read_all(&setup.runtime().join("sessions"));
+        assert!(!seen.contains(TOKEN), "{seen}");
+        assert_eq!(session.stop().0, 0);
+        session.leaves_nothing();
+    }
+
+    fn whatever_is_said_to_a_supervisor_its_session_goes_on(setup) {
+        let session = Session::start(&Run::session(setup), setup);
+        let socket = setup.runtime().join("sessions").join(format!("{}.sock", session.name));
+        let framed = |text: &str| [&u32::try_from(text.len()).unwrap().to_le_bytes(), text.as_bytes()].concat();
+        let junk = [
+            Vec::new(),
+            vec![0xff; 100_000],
+            framed(""),
+            framed("{}"),
+            framed("not json"),
+            framed(r#"{"verb":"exec"}"#),
+            framed(r#"{"verb":"exec","argv":[[300]],"env":[]}"#),
+            framed(r#"{"verb":"exec","argv":[],"env":[]}"#),
+            framed(r#"{"verb":"exec","argv":[[116,0]],"env":[["A=","b"]]}"#),
+            framed(&"[".repeat(100_000)),
+        ];
+        for said in junk {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            // It may hang up before it has heard all.
+            let _ = stream.write_all(&said).and_then(|()| stream.shutdown(Shutdown::Write));
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        assert_eq!(session.exec(&[], "echo on").1, "on\n");
+        assert_eq!(session.stop().0, 0);
+        session.leaves_nothing();
     }
 
     fn a_commands_arguments_and_environment_are_in_no_record_of_the_engines(setup) {

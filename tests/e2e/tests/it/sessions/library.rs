@@ -340,6 +340,20 @@ in_process! {
         assert_eq!(world.restarts(), 0);
     }
 
+    async fn a_fork_bomb_ends_with_its_command_and_the_session_goes_on(world) {
+        let mut spec = world.spec();
+        spec.limits.pids = Some("60".parse().unwrap());
+        let containers = world.containers_of(spec, None);
+        let request = ExecRequest {
+            timeout: Some(Duration::from_secs(2)),
+            ..ExecRequest::shell("bomb() { bomb | bomb & }; bomb; sleep 300")
+        };
+        let output = containers.exec(&key("one"), &request).await.unwrap();
+        assert_eq!(output.exit_code, 124);
+        until(async || text(&shell(&containers, "ps -o args | grep -c '[b]omb'").await).1 == "0\n").await;
+        assert_eq!(world.restarts(), 0);
+    }
+
     async fn dropped_containers_end(world) {
         let containers = world.containers();
         assert_eq!(shell(&containers, "true").await.exit_code, 0);

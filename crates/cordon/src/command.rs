@@ -172,8 +172,9 @@ impl CommandTask {
         };
         let io = Io::from(streams);
         let mut plan = Plan::new(&self.shared, &spec)?;
+        // Whoever sits at a terminal ends it by hand.
         if io.terminal == Terminal::Full {
-            plan = plan.interactive();
+            plan = plan.untimed();
         }
         run::run(&self.shared, &plan, io, orders).await
     }

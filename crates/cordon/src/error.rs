@@ -202,6 +202,9 @@ pub enum SandboxError {
     /// Apple's `container` was not used, or did not do what it was asked.
     #[error(transparent)]
     Apple(Box<AppleError>),
+    /// The configuration names no directory that workspaces may be below.
+    #[error("no directory is allowed to hold workspaces")]
+    NoWorkdirRoots,
     /// There is nothing to run.
     #[error("no command to run")]
     NoCommand,
@@ -269,6 +272,7 @@ impl SandboxError {
                 "run it as yourself with --user {}, or as the image's own user",
                 rustix::process::getuid().as_raw()
             )),
+            Self::NoWorkdirRoots => Some("name one at least in allowed_workdir_roots".into()),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
             Self::Session(cordon_session::Error::InUse { .. }) => {

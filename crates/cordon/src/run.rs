@@ -89,9 +89,8 @@ impl<'a> Plan<'a> {
         self
     }
 
-    /// Lets the command run as long as it likes where only the profile limits its time: whoever sits at
-    /// a terminal ends it by hand.
-    pub(crate) fn interactive(mut self) -> Self {
+    /// Lets it run as long as it likes where only the profile limits its time.
+    pub(crate) fn untimed(mut self) -> Self {
         self.limits.timeout = self.spec.limits.timeout;
         self
     }

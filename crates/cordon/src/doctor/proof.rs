@@ -84,17 +84,18 @@ async fn attempt(
         (Some(empty), _) => &empty.reference,
         (None, image) => image.unwrap_or_default(),
     };
-    let proof = prove(&sandbox, image, agent).await;
+    let proof = prove(&sandbox, image, NetworkSandbox::default(), agent).await;
     if let Some(empty) = empty {
         empty.remove(engine).await;
     }
     proof
 }
 
-/// Starts a container of that image with nothing allowed, and judges what it tells.
+/// Starts a container of that image under that policy, and judges what it tells.
 pub(crate) async fn prove(
     sandbox: &Sandbox,
     image: &str,
+    network: NetworkSandbox,
     agent: Option<&AgentSandbox>,
 ) -> Result<Proof, SandboxError> {
     let workspace = Scratch::make()?;
@@ -102,7 +103,7 @@ pub(crate) async fn prove(
     let spec = CommandSpec {
         mounts: vec![Mount::read_write(workspace.inner(), WORKSPACE)],
         workdir: WORKSPACE.to_owned(),
-        network: Network::Sandboxed(NetworkSandbox::default()),
+        network: Network::Sandboxed(network),
         limits: ResourceLimits {
             timeout: Some(PATIENCE),
             ..agent.map(|agent| agent.limits.clone()).unwrap_or_default()

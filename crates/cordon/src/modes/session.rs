@@ -407,7 +407,9 @@ impl Life {
                 stop: turn.stop(),
                 changes: self.live.follow(&mut spec.network),
             };
-            let plan = Plan::new(&self.shared, &spec)?.labelled(self.labels.clone());
+            let plan = Plan::new(&self.shared, &spec)?
+                .labelled(self.labels.clone())
+                .untimed();
             run::hold(
                 &self.shared,
                 &plan,

@@ -7,4 +7,5 @@ mod claude;
 mod gateway;
 mod library;
 mod others;
+mod strict;
 mod user;

@@ -332,7 +332,7 @@ impl Run {
     pub(crate) fn start_script(self, script: &str) -> Running {
         let run = self.sh(&format!("touch ready; {script}"));
         let running = run.start();
-        eventually("its command runs", Duration::from_secs(30), || {
+        eventually("its command runs", Duration::from_secs(120), || {
             run.path("ready").exists()
         });
         running

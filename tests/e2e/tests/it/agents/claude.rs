@@ -115,7 +115,7 @@ on_every_engine! {
 
     fn when_its_time_is_up_events_and_session_are_kept(setup) {
         let bench = Bench::new(setup, "claude");
-        let answer = bench.ask_with(&["--timeout", "8"], BREAKS_OFF);
+        let answer = bench.ask_with(&["--timeout", "20"], BREAKS_OFF);
         assert_eq!((answer.outcome(), answer.ended.code), ("timeout", 124), "{answer:?}");
         half_way(&bench, &answer);
     }

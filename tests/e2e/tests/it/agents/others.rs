@@ -122,7 +122,7 @@ fn hurry(bench: &Bench, agent: &str) {
 fn time_is_up(agent: &str) {
     let bench = Bench::new(Setup::Podman, agent);
     let prompt = "remember: walrus\nscenario: tool+hang\nrun: echo half way";
-    let answer = bench.ask_with(&["--timeout", "8"], prompt);
+    let answer = bench.ask_with(&["--timeout", "20"], prompt);
     assert_eq!(
         (answer.outcome(), answer.ended.code),
         ("timeout", 124),

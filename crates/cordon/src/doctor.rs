@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 use cordon_engine::{Choice, Engine};
 
 use crate::{EngineKind, Pull, Sandbox, SandboxConfig, SandboxError, modes::AgentSandbox};
-pub(crate) use proof::prove;
 pub use finding::{Action, BootstrapReport, Code, Finding, Severity};
 use machine::Machine;
+pub(crate) use proof::prove;
 
 /// Whether what can be mended is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

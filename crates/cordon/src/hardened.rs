@@ -271,11 +271,8 @@ impl SandboxedExecutor {
 
 /// What an agent needs, and nothing else.
 fn own_api(agent: Agent) -> Result<Allowlist, SandboxError> {
-    let mut allowlist = Allowlist::default();
-    for host in agent.api_hosts() {
-        allowlist.allow_host(host)?;
-    }
-    Ok(allowlist)
+    let hosts = agent.api_hosts().join(", ");
+    Ok(Allowlist::from_yaml(&format!("domains: [{hosts}]"))?)
 }
 
 /// A workspace must be a directory.

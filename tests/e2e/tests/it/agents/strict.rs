@@ -66,7 +66,8 @@ async fn a_prompt_is_sent_once_egress_was_seen_from_inside() {
 async fn a_prompt_is_not_sent_where_more_is_reached_than_should_be() {
     let api = Api::start();
     let root = tempfile::tempdir().unwrap();
-    let everything = "domains: [{ host: '*.cordon.test', schemes: [http], private_addresses: true }]";
+    let everything =
+        "domains: [{ host: '*.cordon.test', schemes: [http], private_addresses: true }]";
     let config = HardenedConfig {
         allowed_egress: Some(Allowlist::from_yaml(everything).unwrap()),
         ..config(EngineKind::Podman, &api, root.path())

@@ -8,6 +8,8 @@ use cordon::{
     SandboxedLlmClient, Secret, Upstream, read_ca_bundle,
 };
 
+use tokio::runtime::Runtime;
+
 use super::{
     api::Api,
     bench::{Bench, CLAUDE_KEY},
@@ -40,105 +42,115 @@ fn codex_and_gemini_work_under_strict() {
     }
 }
 
-#[tokio::test]
-async fn a_prompt_is_sent_once_egress_was_seen_from_inside() {
-    for kind in [EngineKind::Podman, EngineKind::Docker] {
-        let api = Api::start();
+#[test]
+fn a_prompt_is_sent_once_egress_was_seen_from_inside() {
+    with_api(async |api| {
+        for kind in [EngineKind::Podman, EngineKind::Docker] {
+            let root = tempfile::tempdir().unwrap();
+            let config = HardenedConfig {
+                allowed_egress: Some(Allowlist::from_yaml(&Api::allowlist()).unwrap()),
+                ..config(kind, api, root.path())
+            };
+            let client = SandboxedLlmClient::start(Agent::Claude, config)
+                .await
+                .unwrap();
+            let result = client
+                .execute(Prompt::new("remember: walrus"), root.path(), keys())
+                .await
+                .unwrap();
+            assert_eq!(result.outcome, Outcome::Success, "{result:?}");
+            assert!(api.credentials().iter().all(|key| key == CLAUDE_KEY));
+            client.shutdown().await;
+        }
+    });
+}
+
+#[test]
+fn a_prompt_is_not_sent_where_more_is_reached_than_should_be() {
+    with_api(async |api| {
         let root = tempfile::tempdir().unwrap();
+        let everything =
+            "domains: [{ host: '*.cordon.test', schemes: [http], private_addresses: true }]";
         let config = HardenedConfig {
-            allowed_egress: Some(Allowlist::from_yaml(&Api::allowlist()).unwrap()),
-            ..config(kind, &api, root.path())
+            allowed_egress: Some(Allowlist::from_yaml(everything).unwrap()),
+            ..config(EngineKind::Podman, api, root.path())
         };
         let client = SandboxedLlmClient::start(Agent::Claude, config)
             .await
             .unwrap();
-        let result = client
+        let refused = client
             .execute(Prompt::new("remember: walrus"), root.path(), keys())
-            .await
-            .unwrap();
-        assert_eq!(result.outcome, Outcome::Success, "{result:?}");
-        assert!(api.credentials().iter().all(|key| key == CLAUDE_KEY));
-        client.shutdown().await;
-    }
+            .await;
+        assert!(
+            matches!(refused, Err(SandboxError::EgressNotConfigured { .. })),
+            "{refused:?}"
+        );
+        assert!(api.requests().is_empty());
+    });
 }
 
-#[tokio::test]
-async fn a_prompt_is_not_sent_where_more_is_reached_than_should_be() {
-    let api = Api::start();
-    let root = tempfile::tempdir().unwrap();
-    let everything =
-        "domains: [{ host: '*.cordon.test', schemes: [http], private_addresses: true }]";
-    let config = HardenedConfig {
-        allowed_egress: Some(Allowlist::from_yaml(everything).unwrap()),
-        ..config(EngineKind::Podman, &api, root.path())
-    };
-    let client = SandboxedLlmClient::start(Agent::Claude, config)
-        .await
-        .unwrap();
-    let refused = client
-        .execute(Prompt::new("remember: walrus"), root.path(), keys())
-        .await;
-    assert!(
-        matches!(refused, Err(SandboxError::EgressNotConfigured { .. })),
-        "{refused:?}"
-    );
-    assert!(api.requests().is_empty());
-}
-
-#[tokio::test]
-async fn a_command_of_the_executor_has_no_network_and_bounded_output() {
-    for kind in [EngineKind::Podman, EngineKind::Docker] {
-        let api = Api::start();
-        let root = tempfile::tempdir().unwrap();
-        let config = HardenedConfig {
-            output_limit: 1000,
-            executor_timeout: Duration::from_secs(20),
-            ..config(kind, &api, root.path())
-        };
-        let executor = SandboxedExecutor::start(config).await.unwrap();
-        let sh = |script: &'static str| ["sh", "-c", script];
-        let seen = executor
+#[test]
+fn a_command_of_the_executor_has_no_network_and_bounded_output() {
+    with_api(async |api| {
+        for kind in [EngineKind::Podman, EngineKind::Docker] {
+            let root = tempfile::tempdir().unwrap();
+            let config = HardenedConfig {
+                output_limit: 1000,
+                executor_timeout: Duration::from_secs(20),
+                ..config(kind, api, root.path())
+            };
+            let executor = SandboxedExecutor::start(config).await.unwrap();
+            let sh = |script: &'static str| ["sh", "-c", script];
+            let seen = executor
             .run(
                 sh("ls /sys/class/net; cat /proc/net/tcp | wc -l; printf '\\033[31mred\\033[0m'"),
                 root.path(),
             )
             .await
             .unwrap();
-        assert_eq!(String::from_utf8_lossy(&seen.stdout), "lo\n1\nred");
-        let long = executor
-            .run(sh("yes é | head -c 100000; exit 3"), root.path())
-            .await
-            .unwrap();
-        assert!(long.truncated && long.exit_code == 3 && long.stdout.len() < 1100);
-        let text = String::from_utf8(long.stdout).unwrap();
-        assert!(text.contains("[output cut after "), "{text}");
-        let slow = executor.run(sh("sleep 300"), root.path()).await.unwrap();
-        assert_eq!((slow.timed_out, slow.exit_code), (true, -1));
-    }
+            assert_eq!(String::from_utf8_lossy(&seen.stdout), "lo\n1\nred");
+            let long = executor
+                .run(sh("yes é | head -c 100000; exit 3"), root.path())
+                .await
+                .unwrap();
+            assert!(long.truncated && long.exit_code == 3 && long.stdout.len() < 1100);
+            let text = String::from_utf8(long.stdout).unwrap();
+            assert!(text.contains("[output cut after "), "{text}");
+            let slow = executor.run(sh("sleep 300"), root.path()).await.unwrap();
+            assert_eq!((slow.timed_out, slow.exit_code), (true, -1));
+        }
+    });
 }
 
-#[tokio::test]
-async fn workspaces_outside_the_roots_are_refused_and_roots_are_mandatory() {
+#[test]
+fn workspaces_outside_the_roots_are_refused_and_roots_are_mandatory() {
+    with_api(async |api| {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let executor = SandboxedExecutor::start(config(EngineKind::Podman, api, root.path()))
+            .await
+            .unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        let file = root.path().join("file");
+        fs::write(&file, "").unwrap();
+        for refused in [outside.path(), &link, &file, &root.path().join("missing")] {
+            let result = executor.run(["true"], refused).await;
+            assert!(matches!(result, Err(SandboxError::Mount(_))), "{result:?}");
+        }
+        let mut without = config(EngineKind::Podman, api, root.path());
+        without.allowed_workdir_roots.clear();
+        let refused = SandboxedExecutor::start(without).await;
+        assert!(
+            matches!(refused, Err(SandboxError::NoWorkdirRoots)),
+            "{refused:?}"
+        );
+    });
+}
+
+/// Runs a claim about the library beside the stand-in.
+fn with_api(claim: impl AsyncFnOnce(&Api)) {
     let api = Api::start();
-    let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let executor = SandboxedExecutor::start(config(EngineKind::Podman, &api, root.path()))
-        .await
-        .unwrap();
-    let link = root.path().join("link");
-    std::os::unix::fs::symlink(outside.path(), &link).unwrap();
-    let file = root.path().join("file");
-    fs::write(&file, "").unwrap();
-    for refused in [outside.path(), &link, &file, &root.path().join("missing")] {
-        let result = executor.run(["true"], refused).await;
-        assert!(matches!(result, Err(SandboxError::Mount(_))), "{result:?}");
-    }
-    let mut without = config(EngineKind::Podman, &api, root.path());
-    without.allowed_workdir_roots.clear();
-    let refused = SandboxedExecutor::start(without).await;
-    assert!(
-        matches!(refused, Err(SandboxError::NoWorkdirRoots)),
-        "{refused:?}"
-    );
+    Runtime::new().unwrap().block_on(claim(&api));
 }
 
 fn config(kind: EngineKind, api: &Api, root: &Path) -> HardenedConfig {

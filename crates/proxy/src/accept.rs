@@ -16,11 +16,11 @@ use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},
 };
-use tokio_rustls::{LazyConfigAcceptor, server::TlsStream};
+use tokio_rustls::{LazyConfigAcceptor, TlsStream, server};
 
 use crate::{
     Limits,
-    ahead::{ReadAhead, Socket},
+    ahead::{ReadAhead, Records, Socket},
     exchange::Exchange,
     frames::{Streams, Tap},
     front::{Front, Heads},
@@ -115,15 +115,20 @@ impl Connection {
         &self,
         stream: TcpStream,
         name: &mut Option<String>,
-    ) -> io::Result<TlsStream<Socket>> {
+    ) -> io::Result<server::TlsStream<Socket>> {
         let stream = Through::new(stream, ReadAhead::new(&self.shared.buffers));
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         *name = hello.client_hello().server_name().map(str::to_owned);
         hello.into_stream(Arc::clone(&self.tls)).await
     }
 
-    async fn serve_secured(self, stream: TlsStream<Socket>, sni: Option<Host>) -> io::Result<()> {
+    async fn serve_secured(
+        self,
+        stream: server::TlsStream<Socket>,
+        sni: Option<Host>,
+    ) -> io::Result<()> {
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let stream = Through::new(TlsStream::from(stream), Records);
         let arrival = Arrival {
             scheme: Scheme::Https,
             sni,
@@ -164,7 +169,7 @@ impl Connection {
     {
         let limits = &self.shared.limits;
         let streams = Arc::<Streams>::default();
-        let tap = Tap::new(stream, read, Arc::clone(&streams));
+        let tap = Through::new(stream, Tap::new(read, Arc::clone(&streams)));
         let mut builder = http2::Builder::new(self.shared.tasks.clone());
         builder
             .timer(TokioTimer::new())
@@ -173,6 +178,7 @@ impl Connection {
             .max_concurrent_streams(limits.streams)
             .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
             .max_send_buf_size(BUFFER)
+            .max_frame_size(MAX_FRAME)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .keep_alive_interval(limits.idle_time)
@@ -267,6 +273,9 @@ const USUAL_FIELDS: usize = 100;
 
 /// What one direction of one exchange may hold.
 const BUFFER: usize = 64 * 1024;
+
+/// Longest frame of an upload: four times what everybody may send.
+const MAX_FRAME: u32 = 64 * 1024;
 
 /// How much a workload may upload ahead of a slow upstream, on one stream and on one connection.
 const STREAM_WINDOW: u32 = 256 * 1024;

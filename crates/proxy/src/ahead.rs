@@ -15,12 +15,41 @@ use tokio::{
     io::{AsyncRead, ReadBuf},
     net::TcpStream,
 };
+use tokio_rustls::TlsStream;
 use tokio_util::io::poll_read_buf;
 
 use crate::through::{Reads, Through};
 
+/// A connection with TLS, of either side.
+pub(crate) type Tls = Through<TlsStream<Socket>, Records>;
+
 /// A connection below TLS.
 pub(crate) type Socket = Through<TcpStream, ReadAhead>;
+
+/// Takes several records at a time, where the TLS library gives one: what it can give without asking the socket is
+/// taken along.
+#[derive(Debug)]
+pub(crate) struct Records;
+
+impl Reads<TlsStream<Socket>> for Records {
+    fn poll_read(
+        &mut self,
+        below: &mut TlsStream<Socket>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut *below).poll_read(cx, buf))?;
+        while buf.remaining() > 0 && below.get_ref().0.reads().has_record() {
+            let room = buf.remaining();
+            // The end, or a failure, is told again to whoever asks again.
+            let read = Pin::new(&mut *below).poll_read(cx, buf);
+            if buf.remaining() == room || !matches!(read, Poll::Ready(Ok(()))) {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
 
 /// What was read and not asked for yet.
 #[derive(Debug)]
@@ -40,9 +69,9 @@ impl ReadAhead {
         }
     }
 
-    /// How many bytes can be had without asking the connection.
-    pub(crate) fn len(&self) -> usize {
-        self.buffer.len()
+    /// Whether the next record of TLS can be had without asking the connection, however long it is.
+    fn has_record(&self) -> bool {
+        self.buffer.len() > RECORD
     }
 
     fn poll_fill<S: AsyncRead + Unpin>(
@@ -63,8 +92,8 @@ impl ReadAhead {
     }
 }
 
-impl Reads for ReadAhead {
-    fn poll_read<S: AsyncRead + Unpin>(
+impl<S: AsyncRead + Unpin> Reads<S> for ReadAhead {
+    fn poll_read(
         &mut self,
         below: &mut S,
         cx: &mut Context<'_>,
@@ -120,5 +149,48 @@ impl Buffers {
 /// A few records of TLS, and what the kernel holds ready for a connection that flows.
 const BUFFER: usize = 64 * 1024;
 
+/// The longest record of TLS, with what it is wrapped in.
+const RECORD: usize = 16 * 1024 + 2048 + 5;
+
 /// Buffers that wait for use; more are given back to the system.
 const SPARE: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, duplex},
+        time::timeout,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_byte_comes_through_and_a_connection_that_rests_holds_no_buffer() {
+        let buffers = Buffers::default();
+        let (mut far, near) = duplex(4 * BUFFER);
+        let mut stream = Through::new(near, ReadAhead::new(&buffers));
+        let sent: Vec<u8> = (0..=250).cycle().take(1_000_000).collect();
+        let copy = sent.clone();
+        let writing = tokio::spawn(async move {
+            for piece in copy.chunks(70_001) {
+                far.write_all(piece).await.unwrap();
+            }
+            far
+        });
+        let (mut got, mut piece) = (Vec::new(), [0; 4096]);
+        while got.len() < sent.len() {
+            let length = stream.read(&mut piece).await.unwrap();
+            got.extend(&piece[..length]);
+        }
+        assert!(got == sent);
+        let far = writing.await.unwrap();
+        let more = timeout(Duration::from_millis(20), stream.read(&mut piece)).await;
+        assert!(more.is_err());
+        assert_eq!(stream.reads().buffer.capacity(), 0);
+        assert_eq!(buffers.spare().len(), 1);
+        drop(far);
+        assert_eq!(stream.read(&mut piece).await.unwrap(), 0);
+    }
+}

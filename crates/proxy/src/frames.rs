@@ -14,7 +14,9 @@ use std::{
 };
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::through::Reads;
 
 /// The requests of one connection.
 #[derive(Debug, Default)]
@@ -39,19 +41,17 @@ impl Streams {
     }
 }
 
-/// A connection whose frames are looked at.
-pub(crate) struct Tap<S> {
-    inner: S,
+/// Looks at the frames of a connection as they are read.
+pub(crate) struct Tap {
     /// Bytes that were read before the tap was set.
     read: BytesMut,
     streams: Arc<Streams>,
     frames: Frames,
 }
 
-impl<S> Tap<S> {
-    pub(crate) fn new(inner: S, read: BytesMut, streams: Arc<Streams>) -> Self {
+impl Tap {
+    pub(crate) fn new(read: BytesMut, streams: Arc<Streams>) -> Self {
         Self {
-            inner,
             read,
             streams,
             frames: Frames::default(),
@@ -59,54 +59,24 @@ impl<S> Tap<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
+impl<S: AsyncRead + Unpin> Reads<S> for Tap {
     fn poll_read(
-        self: Pin<&mut Self>,
+        &mut self,
+        below: &mut S,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
         let before = buf.filled().len();
-        if this.read.is_empty() {
-            ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
+        if self.read.is_empty() {
+            ready!(Pin::new(below).poll_read(cx, buf))?;
         } else {
-            let length = this.read.len().min(buf.remaining());
-            buf.put_slice(&this.read[..length]);
-            this.read.advance(length);
+            let length = self.read.len().min(buf.remaining());
+            buf.put_slice(&self.read[..length]);
+            self.read.advance(length);
         }
-        let opened = this.frames.advance(&buf.filled()[before..]);
-        this.streams.opened.fetch_add(opened, Ordering::Relaxed);
+        let opened = self.frames.advance(&buf.filled()[before..]);
+        self.streams.opened.fetch_add(opened, Ordering::Relaxed);
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
     }
 }
 

@@ -39,6 +39,7 @@ mod head;
 mod inspect;
 mod limits;
 mod log;
+mod memory;
 mod program;
 mod proxy;
 mod refusal;

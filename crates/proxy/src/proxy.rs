@@ -16,6 +16,7 @@ use crate::{
     credentials::{Credentials, Secrets},
     dns::{self, Responder},
     log::{Event, Log, Writer},
+    memory,
     serve::Shared,
     tasks::Tasks,
     tls,
@@ -46,6 +47,7 @@ impl Proxy {
             log: target,
             on_record,
         } = settings;
+        memory::keep_freed();
         let secrets = Secrets::new(replacements);
         let tasks = Tasks::default();
         let buffers = Buffers::default();

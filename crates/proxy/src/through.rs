@@ -9,9 +9,9 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What the reads of a stream go through.
-pub(crate) trait Reads {
+pub(crate) trait Reads<S> {
     /// Reads as [`AsyncRead::poll_read`] does, from the stream below.
-    fn poll_read<S: AsyncRead + Unpin>(
+    fn poll_read(
         &mut self,
         below: &mut S,
         cx: &mut Context<'_>,
@@ -36,7 +36,7 @@ impl<S, R> Through<S, R> {
     }
 }
 
-impl<S: AsyncRead + Unpin, R: Reads + Unpin> AsyncRead for Through<S, R> {
+impl<S: AsyncRead + Unpin, R: Reads<S> + Unpin> AsyncRead for Through<S, R> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

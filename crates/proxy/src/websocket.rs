@@ -16,7 +16,7 @@ use cordon_policy::Grant;
 use cordon_secrets::{FrameScrubber, Scrub};
 use data_encoding::BASE64;
 use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
@@ -30,6 +30,7 @@ use crate::{
     log::Broken,
     refusal::Refusal,
     serve::Client,
+    through::{Reads, Through},
     upstream::{Leg, Route, Sent, Trouble},
 };
 
@@ -142,30 +143,19 @@ async fn tunnel(
     idle: Duration,
 ) -> io::Result<()> {
     let (client, upstream) = tokio::try_join!(client, upstream).map_err(io::Error::other)?;
-    let client = Counted {
-        io: TokioIo::new(client),
-        count: &traffic.up,
-    };
-    let upstream = Counted {
-        io: TokioIo::new(upstream),
-        count: &traffic.down,
-    };
+    let client = Through::new(TokioIo::new(client), Counted(&traffic.up));
+    let upstream = Through::new(TokioIo::new(upstream), Counted(&traffic.down));
     match scrub {
         Some(scrub) => {
-            join(
-                client,
-                ScrubbedFrames::new(upstream, &scrub, traffic),
-                traffic,
-                idle,
-            )
-            .await
+            let upstream = Through::new(upstream, ScrubbedFrames::new(&scrub, traffic));
+            join(client, upstream, traffic, idle).await
         }
         None => join(client, upstream, traffic, idle).await,
     }
 }
 
 async fn join(
-    mut client: Counted<'_>,
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
     mut upstream: impl AsyncRead + AsyncWrite + Unpin,
     traffic: &Traffic,
     idle: Duration,
@@ -190,40 +180,20 @@ async fn quiet(traffic: &Traffic, idle: Duration) {
 }
 
 /// Counts what is read.
-struct Counted<'a> {
-    io: TokioIo<Upgraded>,
-    count: &'a AtomicU64,
-}
+struct Counted<'a>(&'a AtomicU64);
 
-impl AsyncRead for Counted<'_> {
+impl<S: AsyncRead + Unpin> Reads<S> for Counted<'_> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        below: &mut S,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        ready!(Pin::new(below).poll_read(cx, buf))?;
         let read = buf.filled().len() - before;
-        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        self.0.fetch_add(read as u64, Ordering::Relaxed);
         Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Counted<'_> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
 

@@ -12,9 +12,9 @@ use cordon_secrets::{BodyScrubber, FrameScrubber, Scrub, ScrubError};
 use http::{HeaderMap, response::Parts};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::body::Traffic;
+use crate::{body::Traffic, through::Reads};
 
 /// A response body that is being scrubbed.
 pub(crate) struct Scrubbing {
@@ -129,9 +129,8 @@ enum Stage {
     Trailers,
 }
 
-/// The upstream's side of a WebSocket, whose frames are scrubbed.
-pub(crate) struct ScrubbedFrames<S> {
-    inner: S,
+/// Scrubs the frames of a WebSocket as they are read from the upstream.
+pub(crate) struct ScrubbedFrames {
     frames: FrameScrubber,
     ready: Bytes,
     ended: bool,
@@ -140,12 +139,11 @@ pub(crate) struct ScrubbedFrames<S> {
     in_fields: u64,
 }
 
-impl<S> ScrubbedFrames<S> {
-    pub(crate) fn new(inner: S, scrub: &Scrub, traffic: &Arc<Traffic>) -> Self {
+impl ScrubbedFrames {
+    pub(crate) fn new(scrub: &Scrub, traffic: &Arc<Traffic>) -> Self {
         let in_fields = traffic.scrubbed.load(Ordering::Relaxed);
         let traffic = Arc::clone(traffic);
         Self {
-            inner,
             frames: scrub.frames(),
             ready: Bytes::new(),
             ended: false,
@@ -161,51 +159,33 @@ impl<S> ScrubbedFrames<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ScrubbedFrames<S> {
+impl<S: AsyncRead + Unpin> Reads<S> for ScrubbedFrames {
     fn poll_read(
-        self: Pin<&mut Self>,
+        &mut self,
+        below: &mut S,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        while this.ready.is_empty() && !this.ended {
+        while self.ready.is_empty() && !self.ended {
             let mut bytes = [0; PIECE];
             let mut piece = ReadBuf::new(&mut bytes);
-            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut piece))?;
-            this.ready = match piece.filled() {
+            ready!(Pin::new(&mut *below).poll_read(cx, &mut piece))?;
+            self.ready = match piece.filled() {
                 [] => {
-                    this.ended = true;
-                    this.frames.finish()
+                    self.ended = true;
+                    self.frames.finish()
                 }
-                read => this
+                read => self
                     .frames
                     .push(Bytes::copy_from_slice(read))
                     .map_err(io::Error::other)?,
             };
-            this.count();
+            self.count();
         }
-        let length = this.ready.len().min(buf.remaining());
-        buf.put_slice(&this.ready[..length]);
-        this.ready.advance(length);
+        let length = self.ready.len().min(buf.remaining());
+        buf.put_slice(&self.ready[..length]);
+        self.ready.advance(length);
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for ScrubbedFrames<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
     }
 }
 

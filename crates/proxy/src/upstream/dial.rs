@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use super::{Leg, Route, Trouble, resolve::Resolver, stream::Stream, trust::Trust};
 use crate::{
     Error, HttpProxy, Upstream,
-    ahead::{Buffers, ReadAhead},
+    ahead::{Buffers, ReadAhead, Records},
     through::Through,
 };
 
@@ -164,6 +164,7 @@ impl Dialler {
         match timeout(self.settings.tls_time, handshake).await {
             Ok(Ok(stream)) => {
                 let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                let stream = Through::new(stream.into(), Records);
                 Ok(Dialled {
                     stream: Stream::Tls(Box::new(stream)),
                     address,

@@ -151,6 +151,7 @@ impl Upstreams {
             .keep_alive_timeout(PING_TIMEOUT)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_frame_size(MAX_FRAME)
             .handshake(io)
             .await
             .map_err(failed)?;
@@ -315,6 +316,9 @@ const BUFFER: usize = 128 * 1024;
 /// Finds dead HTTP/2 connections before a request does.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Longest frame of a response: four times what everybody may send.
+const MAX_FRAME: u32 = 64 * 1024;
 
 /// How much an upstream may send ahead of a slow client, for one response and for all of a connection.
 const STREAM_WINDOW: u32 = 1024 * 1024;

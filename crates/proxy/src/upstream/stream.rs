@@ -3,20 +3,18 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
+use crate::ahead::Tls;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
-use tokio_rustls::client::TlsStream;
-
-use crate::ahead::Socket;
 
 pub(super) enum Stream {
     Plain(TcpStream),
-    Tls(Box<TlsStream<Socket>>),
+    Tls(Box<Tls>),
 }
 
 impl AsyncRead for Stream {
@@ -27,7 +25,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => poll_records(stream, cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -76,24 +74,3 @@ impl AsyncWrite for Stream {
         }
     }
 }
-
-/// The TLS library gives one record at a time. What it can give without asking the socket is taken along.
-fn poll_records(
-    stream: &mut TlsStream<Socket>,
-    cx: &mut Context<'_>,
-    buf: &mut ReadBuf<'_>,
-) -> Poll<io::Result<()>> {
-    ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
-    while buf.remaining() > 0 && stream.get_ref().0.reads().len() > RECORD {
-        let room = buf.remaining();
-        // The end, or a failure, is told again to whoever asks again.
-        let read = Pin::new(&mut *stream).poll_read(cx, buf);
-        if buf.remaining() == room || !matches!(read, Poll::Ready(Ok(()))) {
-            break;
-        }
-    }
-    Poll::Ready(Ok(()))
-}
-
-/// The longest record of TLS, with what it is wrapped in.
-const RECORD: usize = 16 * 1024 + 2048 + 5;

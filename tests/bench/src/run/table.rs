@@ -71,6 +71,15 @@ impl Table {
             row([what, &direct, &cordon, &mitm, &ratio, &share]);
         }
         tell(&String::new());
+        for (what, key) in ADDED {
+            let added =
+                |contender| number((self.value(contender, key) - self.value("direct", key)) / 1e3);
+            let (cordon, mitm) = (added("cordon"), added("mitmproxy"));
+            tell(&format!(
+                "added to one request at a time: {what}, ms   cordon {cordon}   mitmproxy {mitm}"
+            ));
+        }
+        tell(&String::new());
         for (what, key) in SCRUBBED {
             let part = self.value("secrets", key) / self.value("cordon", key);
             tell(&format!(
@@ -200,6 +209,9 @@ fn number(value: f64) -> String {
 }
 
 const BULK: [&str; 4] = ["down-h1", "down-h2", "up-h1", "up-h2"];
+
+/// What a proxy adds to the time of a request that is alone.
+const ADDED: [(&str, Key); 2] = [("p50", Key::P50("alone")), ("p99", Key::P99("alone"))];
 
 /// What scrubbing costs: the rate with a secret in scope as a part of the rate without.
 const SCRUBBED: [(&str, Key); 4] = [

@@ -97,8 +97,8 @@ pub use cordon_policy::{
     parse_allowlist_yaml, serialize_allowlist_json,
 };
 pub use cordon_proxy::{
-    Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, Location, NetworkLog, OnRecord,
-    Place, Record, RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
+    Bypass, Error as ProxyError, Event, HttpProxy, Limits as ProxyLimits, Location, NetworkLog,
+    OnRecord, Place, Record, RequestRecord, Summary, Upstream, Verdict, read_ca_bundle,
 };
 pub use cordon_secrets::{
     MaskedSecret, PreparedSecrets, Secret, SecretReplacements, SecretsError, SigningCredential,

@@ -2,7 +2,9 @@
 
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf, str::FromStr};
 
-use cordon::{BuildMode, Cpus, EngineChoice, Memory, Mount, Pids, Profile, Topology};
+use cordon::{
+    BuildMode, Bypass, Cpus, EngineChoice, HttpProxy, Memory, Mount, Pids, Profile, Topology,
+};
 
 /// What every run in a container can be told.
 #[derive(Debug, clap::Args)]
@@ -102,6 +104,19 @@ pub(crate) struct Container {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub(crate) upstream_ca: Option<PathBuf>,
 
+    /// HTTP proxy on the way to the world outside; its USER:PASSWORD is taken from CORDON_UPSTREAM_PROXY_CREDENTIALS
+    #[arg(long, value_name = "URL", value_parser = upstream_proxy, help_heading = "Network")]
+    pub(crate) upstream_proxy: Option<HttpProxy>,
+
+    /// Hosts and networks to reach without that proxy, written as in NO_PROXY
+    #[arg(
+        long,
+        value_name = "LIST",
+        requires = "upstream_proxy",
+        help_heading = "Network"
+    )]
+    pub(crate) upstream_proxy_bypass: Option<Bypass>,
+
     /// How the container reaches its proxy: door, proxy-container, or auto for the door where the engine is local
     #[arg(long, value_name = "TOPOLOGY", default_value = "auto", value_parser = Topology::from_str, hide_default_value = true, help_heading = "Network")]
     pub(crate) topology: Topology,
@@ -195,6 +210,17 @@ impl FromStr for Variable {
 impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}=…", self.name)
+    }
+}
+
+/// Arguments are there for everybody on the machine to read, so credentials do not belong there.
+fn upstream_proxy(url: &str) -> Result<HttpProxy, &'static str> {
+    match HttpProxy::from_str(url) {
+        Ok(proxy) if proxy.has_credentials() => {
+            Err("credentials belong into CORDON_UPSTREAM_PROXY_CREDENTIALS, as USER:PASSWORD")
+        }
+        Ok(proxy) => Ok(proxy),
+        Err(_) => Err("a proxy is written http://HOST[:PORT]"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use cordon::{
-    Allowlist, BuildMode, BuildNetwork, BuildSandbox, ConfigSource, Entrypoint, HostEnv,
+    Allowlist, BuildMode, BuildNetwork, BuildSandbox, ConfigSource, Entrypoint, HostEnv, HttpProxy,
     MaskedSecret, MaxImageAge, Mount, Network, NetworkSandbox, PreparedEnv, Pull, Recipe,
     ResourceLimits, Sandbox, SandboxConfig, SandboxError, SandboxFile, StartLimit, Upstream,
 };
@@ -360,9 +360,26 @@ pub(crate) fn upstream(args: &Container) -> anyhow::Result<Upstream> {
     Ok(Upstream {
         dns_servers: args.upstream_dns.clone(),
         extra_roots,
+        http_proxy: http_proxy(args)?,
         ..Upstream::default()
     })
 }
+
+/// The proxy on the way out, with what stands apart from its address.
+fn http_proxy(args: &Container) -> anyhow::Result<Option<HttpProxy>> {
+    let Some(proxy) = &args.upstream_proxy else {
+        return Ok(None);
+    };
+    let bypass = args.upstream_proxy_bypass.clone().unwrap_or_default();
+    let proxy = proxy.clone().bypassing(bypass);
+    Ok(Some(match env::var_os(PROXY_CREDENTIALS) {
+        Some(credentials) => proxy.with_credentials(credentials.as_encoded_bytes())?,
+        None => proxy,
+    }))
+}
+
+/// `USER:PASSWORD` for the proxy on the way out.
+const PROXY_CREDENTIALS: &str = "CORDON_UPSTREAM_PROXY_CREDENTIALS";
 
 pub(crate) const DEFAULT_DOCKERFILE: &str = ".cordon/container/Dockerfile";
 

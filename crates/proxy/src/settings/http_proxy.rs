@@ -22,8 +22,8 @@ pub struct HttpProxy {
 
 impl HttpProxy {
     /// The same proxy, asked with these credentials: `user:password`, as they are.
-    pub fn with_credentials(mut self, credentials: &str) -> Result<Self, Error> {
-        self.authorization = Some(basic(credentials.as_bytes()).ok_or(Error::ProxyCredentials)?);
+    pub fn with_credentials(mut self, credentials: &[u8]) -> Result<Self, Error> {
+        self.authorization = Some(basic(credentials).ok_or(Error::ProxyCredentials)?);
         Ok(self)
     }
 

@@ -1,7 +1,11 @@
 //! What must hold however a container is connected: by the door, and beside a proxy container.
 
-use std::net::Ipv4Addr;
-use std::sync::atomic::Ordering;
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    sync::{Arc, Mutex, atomic::Ordering},
+    thread,
+};
 
 use origin::Origin;
 
@@ -83,6 +87,24 @@ on_every_engine! {
         });
     }
 
+    fn a_companys_proxy_is_asked_with_credentials_that_no_argument_holds(setup) {
+        in_both_topologies(setup, &["*.example.com"], |run, origin| {
+            let (port, heads) = corporate_proxy(origin);
+            let url = format!("http://{}:{port}", origin.address());
+            let run = run.origin(origin, &["*.example.com"])
+                .flags(["--upstream-proxy", &url, "--upstream-proxy-bypass", "near.example.com"])
+                .env("CORDON_UPSTREAM_PROXY_CREDENTIALS", "user:p@ss")
+                .sh("for name in missing near; do curl -sS -o /dev/null -w '%{http_code} ' https://$name.example.com/; done; env | grep -c 'p@ss'; true");
+            // Only the proxy can resolve the first; only the second is looked up here.
+            let ended = run.succeed();
+            assert_eq!(ended.stdout, "200 200 0\n", "{ended:?} {}", run.network_log());
+            let heads = heads.lock().unwrap();
+            assert_eq!(heads.len(), 1, "{heads:?}");
+            assert!(heads[0].starts_with("CONNECT missing.example.com:443 "), "{heads:?}");
+            assert!(heads[0].contains("Proxy-Authorization: Basic dXNlcjpwQHNz"), "{heads:?}");
+        });
+    }
+
     fn each_request_leaves_one_line_whatever_its_bytes(setup) {
         in_both_topologies(setup, &["api.example.com"], |run, origin| {
             let heads = [
@@ -108,6 +130,28 @@ on_every_engine! {
             assert_eq!(origin.connections(), 0);
         });
     }
+}
+
+/// A company's proxy at the address of the world outside, which it leads to, and the heads that it got.
+fn corporate_proxy(origin: &Origin) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((origin.address(), 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heads = Arc::<Mutex<Vec<String>>>::default();
+    let (seen, target) = (Arc::clone(&heads), (origin.address(), 443));
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(client.try_clone().unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
+            seen.lock().unwrap().push(head);
+            (&client).write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            let upstream = TcpStream::connect(target).unwrap();
+            let (mut from, mut to) = (upstream.try_clone().unwrap(), client);
+            thread::spawn(move || io::copy(&mut from, &mut to));
+            thread::spawn(move || io::copy(&mut reader, &mut &upstream));
+        }
+    });
+    (port, heads)
 }
 
 /// Makes the same claim of a run by the door and of one beside a proxy container.

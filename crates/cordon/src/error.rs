@@ -205,6 +205,38 @@ pub enum SandboxError {
     /// The configuration names no directory that workspaces may be below.
     #[error("no directory is allowed to hold workspaces")]
     NoWorkdirRoots,
+    /// A command on the host is refused.
+    #[error(transparent)]
+    Refused(#[from] cordon_shell::Refusal),
+    /// A list of programs cannot be read.
+    #[error(transparent)]
+    Program(#[from] cordon_shell::InvalidProgram),
+    /// The mode is `off`, and this process may not run commands on the host.
+    #[error("running commands on the host itself is not allowed")]
+    HostNotAllowed,
+    /// Commands run on the host in the mode `off` only.
+    #[error("the mode is `{mode}`, and commands run on the host in the mode `off` only")]
+    NotHostMode {
+        /// The mode of the agent.
+        mode: crate::modes::Mode,
+    },
+    /// On the host, a command can do with the workspace what it likes.
+    #[error("the mode `off` cannot keep a command from writing to the workspace")]
+    HostAccess,
+    /// An agent's workspace cannot be used.
+    #[error("cannot use the workspace {}", path.display())]
+    Workspace {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Processes are still there after everything was tried.
+    #[error("process group {group} could not be ended")]
+    StillRunning {
+        /// Its number.
+        group: i32,
+    },
     /// There is nothing to run.
     #[error("no command to run")]
     NoCommand,
@@ -273,6 +305,13 @@ impl SandboxError {
                 rustix::process::getuid().as_raw()
             )),
             Self::NoWorkdirRoots => Some("name one at least in allowed_workdir_roots".into()),
+            Self::Refused(refusal) => Some(refusal.hint()),
+            Self::Program(_) => Some("name a program as it is typed, with a `!` behind it if it may run any code".into()),
+            Self::HostNotAllowed => Some("set CORDON_ALLOW_HOST_EXEC=1 for this process, or a sandboxed mode for the agent".into()),
+            Self::NotHostMode { .. } => Some("set the agent's `mode` to `off`".into()),
+            Self::HostAccess => Some("set `workspace_access` to `rw`, or choose a sandboxed mode".into()),
+            Self::Workspace { .. } => Some("make the directory, or name another as the agent's `workspace`".into()),
+            Self::StillRunning { group } => Some(format!("see what it waits for with `ps -o pid,stat,wchan,args -g {group}`")),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
             Self::Session(cordon_session::Error::InUse { .. }) => {

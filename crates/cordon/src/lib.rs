@@ -109,6 +109,7 @@ pub use cordon_session::{
     ReplyUpdate, Retention, SessionMetadata, SessionReply, SessionStore, contexts,
     prune as prune_contexts,
 };
+pub use cordon_shell::{InvalidProgram, Reason as RefusalReason, Refusal};
 pub use directories::Directories;
 pub use error::SandboxError;
 pub use file::{FileError, FileErrorKind, FileNotice, HostEnv, PreparedEnv, Resolved, SandboxFile};

@@ -5,6 +5,7 @@
 
 mod apple;
 mod file;
+mod host;
 mod notice;
 mod output;
 mod select;
@@ -15,6 +16,7 @@ use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 pub use apple::{AppleError, AppleExecutor};
 pub use file::AgentsFile;
+pub use host::{HOST_OUTPUT_LIMIT, HostExecutor, HostUse};
 pub use notice::ModeNotice;
 pub(crate) use output::{Cut, collect};
 pub use output::{OUTPUT_LIMIT, strip_ansi};
@@ -23,7 +25,7 @@ pub(crate) use session::Hold;
 pub use session::{
     Pipes, SessionCommand, SessionContainers, SessionEnd, SessionSignals, SessionState,
 };
-pub use vibebox::{BridgeError, BridgeErrorKind, HostUse, Init, Stage, VibeboxExecutor};
+pub use vibebox::{BridgeError, BridgeErrorKind, Init, Stage, VibeboxExecutor};
 
 use crate::{Allowlist, Mount, Profile, ResourceLimits};
 

@@ -8,8 +8,10 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io,
+    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -30,6 +32,7 @@ pub struct Call {
     environment: BTreeMap<OsString, OsString>,
     verb: String,
     limit: Duration,
+    directory: Option<Arc<OwnedFd>>,
 }
 
 /// What a call came to.
@@ -72,6 +75,7 @@ impl Call {
             environment: inherited(),
             verb: verb.to_owned(),
             limit: DEFAULT_LIMIT,
+            directory: None,
         }
     }
 
@@ -91,6 +95,20 @@ impl Call {
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment
             .insert(name.as_ref().to_owned(), value.as_ref().to_owned());
+        self
+    }
+
+    /// Drops every variable that was inherited or set before.
+    #[must_use]
+    pub fn without_environment(mut self) -> Self {
+        self.environment.clear();
+        self
+    }
+
+    /// Starts the process in the directory that a handle refers to, whatever its name is by then.
+    #[must_use]
+    pub fn directory(mut self, handle: Arc<OwnedFd>) -> Self {
+        self.directory = Some(handle);
         self
     }
 
@@ -199,6 +217,10 @@ impl Call {
         let mut command = Command::new(&self.program);
         if let Some(group) = group {
             command.process_group(group);
+        }
+        if let Some(handle) = &self.directory {
+            // The child has the same descriptors until it becomes the program.
+            command.current_dir(format!("/proc/self/fd/{}", handle.as_raw_fd()));
         }
         let spawned = command
             .args(&self.arguments)

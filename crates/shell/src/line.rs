@@ -38,6 +38,13 @@ pub(crate) fn judge(programs: &Programs, line: &str, workspace: &Path) -> Result
     scan::scan(line)?;
     let judged = || -> Result<Script, Refusal> {
         let script = print(programs, line, workspace)?;
+        if script.len() > MAX_SCRIPT {
+            return Err(Refusal::new(
+                Reason::TooLong,
+                "it does not fit in one argument",
+                None,
+            ));
+        }
         // What was printed must mean to the grammar what it read.
         match print(programs, &script, workspace) {
             Ok(again) if again == script => Ok(Script(script)),
@@ -384,6 +391,9 @@ fn raw(node: &Node) -> Result<&str, Refusal> {
 fn position(node: &Node) -> Option<usize> {
     (!node.span.is_empty()).then_some(node.span.start)
 }
+
+/// The kernel takes no longer argument, its end included.
+const MAX_SCRIPT: usize = 128 * 1024 - 1;
 
 /// The grammar follows up to a thousand levels, which need some ten mebibytes without optimisation. Only what is
 /// used of this becomes memory.

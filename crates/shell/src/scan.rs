@@ -352,10 +352,10 @@ const OPENING: &[&str] = &[
 ];
 
 /// Long enough for a file that is written through a here-document.
-pub(crate) const MAX_LINE: usize = 128 * 1024;
+const MAX_LINE: usize = 120 * 1024;
 
-/// Every one of these may be a level of the parser's recursion. This many need a tenth of the two mebibytes that
-/// threads have by default, in a build without optimisation.
+/// Every one of these may be a level of the parser's recursion. Nobody writes more by hand, and the stack that the
+/// grammar gets holds twenty times as many.
 const MAX_NESTED: usize = 48;
 
 /// Lists nest to the left, so that each separator may be a level of the tree.

@@ -1,5 +1,7 @@
 //! Output that is kept up to a limit while it streams.
 
+use std::sync::{Mutex, PoisonError};
+
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How much of each output stream is kept unless the request says otherwise.
@@ -12,16 +14,15 @@ pub(crate) struct Cut {
     truncated: bool,
 }
 
-/// Reads a stream to its end and keeps up to `limit` bytes of it. What is beyond is read and dropped,
-/// so that the writer never waits.
-pub(crate) async fn collect(mut stream: impl AsyncRead + Unpin, limit: usize) -> Cut {
-    let mut cut = Cut::default();
+/// Reads a stream to its end and keeps up to `limit` bytes of it, where others may look before the end.
+/// What is beyond is read and dropped, so that the writer never waits.
+pub(crate) async fn collect(cut: &Mutex<Cut>, mut stream: impl AsyncRead + Unpin, limit: usize) {
     let mut buffer = vec![0; BUFFER];
     // A stream that breaks has ended.
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+        let mut cut = cut.lock().unwrap_or_else(PoisonError::into_inner);
         cut.push(&buffer[..count], limit);
     }
-    cut
 }
 
 impl Cut {
@@ -121,9 +122,15 @@ const BELL: u8 = 0x07;
 mod tests {
     use super::*;
 
+    async fn collected(stream: &[u8], limit: usize) -> Cut {
+        let cut = Mutex::default();
+        collect(&cut, stream, limit).await;
+        cut.into_inner().unwrap()
+    }
+
     #[tokio::test]
     async fn output_within_the_limit_is_kept_whole() {
-        let cut = collect(&b"four"[..], 4).await;
+        let cut = collected(b"four", 4).await;
         assert_eq!(cut.finish(), (b"four".to_vec(), false));
     }
 
@@ -131,7 +138,7 @@ mod tests {
     async fn output_is_cut_at_a_character_with_a_notice() {
         let text = "aé€𝄞".as_bytes();
         for limit in 0..text.len() {
-            let (kept, truncated) = collect(text, limit).await.finish();
+            let (kept, truncated) = collected(text, limit).await.finish();
             assert!(truncated);
             let kept = String::from_utf8(kept).unwrap();
             assert!(kept.contains("\n[output cut after "), "{kept:?}");

@@ -3,8 +3,6 @@
 //! The configuration decides, and `auto` only ever among the sandboxed modes. Nothing falls back: what
 //! was asked for and cannot be had is an error.
 
-use std::env;
-
 use cordon_engine::{Choice, Engine};
 
 use super::{AgentSandbox, AppleExecutor, HostUse, Mode, Probe, VibeboxExecutor};
@@ -24,8 +22,8 @@ pub fn chosen(agent: &AgentSandbox) -> Mode {
 /// Whether a mode can be used for an agent, found out and not remembered.
 pub async fn probe(agent: &AgentSandbox, mode: Mode, config: &SandboxConfig) -> Probe {
     match mode {
-        Mode::Vibebox => probe_vibebox(agent, config, host_use()).await,
-        Mode::Off => probe_host(),
+        Mode::Vibebox => probe_vibebox(agent, config, HostUse::from_environment()).await,
+        Mode::Off => HostUse::from_environment().probe(),
         Mode::Podman | Mode::Docker | Mode::AppleVm => probe_sandboxed(agent, mode, config).await,
         Mode::Auto => match automatic(agent, config).await {
             Ok(probe) => probe,
@@ -38,6 +36,7 @@ pub async fn probe(agent: &AgentSandbox, mode: Mode, config: &SandboxConfig) -> 
         },
     }
 }
+
 /// The first sandboxed mode that works, and why; never [`Mode::Off`].
 ///
 /// # Errors
@@ -119,33 +118,6 @@ async fn probe_engine(kind: EngineKind, mode: Mode, config: &SandboxConfig) -> P
         },
     }
 }
-
-/// Whether whoever runs this has allowed the host, beside the configuration.
-fn host_use() -> HostUse {
-    match env::var_os(ALLOW_HOST) {
-        Some(value) if value == "1" => HostUse::Allowed,
-        Some(_) | None => HostUse::Refused,
-    }
-}
-
-fn probe_host() -> Probe {
-    let allowed = host_use() == HostUse::Allowed;
-    Probe {
-        ok: allowed,
-        mode: Mode::Off,
-        message: match allowed {
-            true => "commands run on the host itself, and nothing is isolated".to_owned(),
-            false => format!("mode off is not allowed here: {ALLOW_HOST} is not 1"),
-        },
-        hints: match allowed {
-            true => Vec::new(),
-            false => vec![format!("export {ALLOW_HOST}=1")],
-        },
-    }
-}
-
-/// What allows mode `off`, beside the configuration.
-const ALLOW_HOST: &str = "CORDON_ALLOW_HOST_EXEC";
 
 #[cfg(test)]
 mod tests {

@@ -24,8 +24,8 @@ use self::{
     bridge::Question,
 };
 use super::{
-    AgentSandbox, Cut, ExecCommand, ExecOutput, ExecRequest, Mode, ModeNotice, Probe, Provider,
-    SessionKey, VibeboxSettings, WorkspaceAccess,
+    AgentSandbox, Cut, ExecCommand, ExecOutput, ExecRequest, HostUse, Mode, ModeNotice, Probe,
+    Provider, SessionKey, VibeboxSettings, WorkspaceAccess,
 };
 use crate::{Notice, OnNotice, Profile, SandboxConfig, SandboxError};
 
@@ -43,16 +43,6 @@ pub struct VibeboxExecutor {
     told: Once,
     shown: Once,
     running: Mutex<HashMap<SessionKey, watch::Sender<()>>>,
-}
-
-/// Whether commands may run on the host itself, with nothing isolated.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum HostUse {
-    /// They may not.
-    #[default]
-    Refused,
-    /// Whoever runs this has said so, beside the configuration.
-    Allowed,
 }
 
 /// What came of [`VibeboxExecutor::init`].

@@ -22,7 +22,7 @@ use crate::{
     commands::{
         interrupts::Interrupts,
         surroundings::{self, Own, Ready, Settings},
-        tend::Running,
+        tend::{Running, Tend},
         workspace::Workspace,
     },
     exit::Exit,
@@ -33,7 +33,7 @@ pub(super) async fn supervise(args: SessionStart, printer: &Printer) -> anyhow::
     // Whatever happens to the terminal and its processes does not happen to the session.
     rustix::process::setsid().context("cannot leave the terminal")?;
     let mut interrupts = Interrupts::new()?;
-    let key = Arc::new(key(&args)?);
+    let key = key(&args)?;
     let desk = Desk::of(&key.name())?.take()?;
     let container = &args.container;
     if container.network_log_live {
@@ -76,42 +76,14 @@ pub(super) async fn supervise(args: SessionStart, printer: &Printer) -> anyhow::
     };
     spec.image = image;
     let idle = Duration::from_secs(args.idle);
-    let containers = Arc::new(SessionContainers::new(&sandbox, spec, Some(idle))?);
-    let exit = tokio::select! {
-        started = containers.start(&key) => match started {
-            Ok(()) => None,
-            Err(error) => return Err(error.into()),
-        },
-        number = interrupts.next() => Some(Exit::Signal(number)),
-    };
-    if let Some(exit) = exit {
-        sandbox.shutdown().await;
-        return Ok(exit);
-    }
+    let containers = SessionContainers::new(&sandbox, spec, Some(idle))?;
     workspace.keep();
     workspace.name(printer);
-    let listener = match desk
-        .open()
-        .and_then(|listener| leave(&desk, printer).map(|()| listener))
-    {
-        Ok(listener) => listener,
-        Err(error) => {
-            // Nobody waits for it any more, and nobody would find it.
-            containers.stop_all().await;
-            sandbox.shutdown().await;
-            return Err(error);
-        }
-    };
     let session = Arc::new(Session { key, containers });
-    let exit = tokio::select! {
-        () = session.containers.ended(&session.key) => Exit::Command(0),
-        () = serve(&listener, &session) => Exit::Setup,
-        () = tend.run(Running::Session(&session.containers), printer) => Exit::Setup,
-        number = interrupts.next() => Exit::Signal(number),
-    };
+    let ended = session.live(&desk, &tend, &mut interrupts, printer).await;
     session.containers.stop_all().await;
     sandbox.shutdown().await;
-    Ok(exit)
+    ended
 }
 
 /// Says the session's name to whoever started it, and goes on alone.
@@ -139,8 +111,8 @@ fn key(args: &SessionStart) -> anyhow::Result<SessionKey> {
 
 /// The session that this process supervises.
 struct Session {
-    key: Arc<SessionKey>,
-    containers: Arc<SessionContainers>,
+    key: SessionKey,
+    containers: SessionContainers,
 }
 
 /// Answers clients, each in a task of its own.
@@ -159,6 +131,28 @@ async fn serve(listener: &UnixListener, session: &Arc<Session>) {
 }
 
 impl Session {
+    /// From the container's start to whatever ends it; nobody is told of one that cannot be found.
+    async fn live(
+        self: &Arc<Self>,
+        desk: &OwnDesk,
+        tend: &Tend,
+        interrupts: &mut Interrupts,
+        printer: &Printer,
+    ) -> anyhow::Result<Exit> {
+        tokio::select! {
+            started = self.containers.start(&self.key) => started?,
+            number = interrupts.next() => return Ok(Exit::Signal(number)),
+        }
+        let listener = desk.open()?;
+        leave(desk, printer)?;
+        Ok(tokio::select! {
+            () = self.containers.ended(&self.key) => Exit::Command(0),
+            () = serve(&listener, self) => Exit::Setup,
+            () = tend.run(Running::Session(&self.containers), printer) => Exit::Setup,
+            number = interrupts.next() => Exit::Signal(number),
+        })
+    }
+
     async fn answer(&self, mut stream: UnixStream) -> anyhow::Result<()> {
         let request = tokio::time::timeout(REQUEST_LIMIT, Request::receive(&mut stream)).await??;
         match request {

@@ -4,191 +4,33 @@
 //! command goes, and ends by itself, by its time limit or because somebody stops it. Whatever happens,
 //! what the run made is released.
 
+mod finish;
+mod plan;
+mod remedies;
+
 use std::{
-    io,
-    path::Path,
     pin::pin,
-    process::ExitStatus,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use cordon_door::{Access, Door, Ended, Go, Keeper, Report};
-use cordon_engine::{Container, ContainerSpec, Engine, Limits, shell_code};
+use cordon_engine::{Container, Engine};
 use cordon_proxy::Summary;
 use tokio::{process::Child, time::timeout};
 
 use crate::{
-    CommandResult, CommandSpec, Network, Notice, Pull, ResourceLimits, SandboxError,
-    leftovers::OWNER,
+    CommandResult, Notice, SandboxError,
     live::Changes,
     modes::Hold,
-    mount::Handles,
     place::Place,
-    profile::in_memory,
     sandbox::{Shared, Stop},
-    shield::Shield,
-    streams::{Io, Pumps, Tails},
+    streams::{Io, Pumps},
     topology::Connection,
-    trust,
-    user::User,
 };
-
-/// A command's spec together with what the sandbox adds to it.
-#[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    spec: &'a CommandSpec,
-    limits: ResourceLimits,
-    env: Vec<(String, String)>,
-    shield: Shield,
-    handles: Handles,
-    labels: Vec<(String, String)>,
-}
-
-impl<'a> Plan<'a> {
-    pub(crate) fn new(shared: &Shared, spec: &'a CommandSpec) -> Result<Self, SandboxError> {
-        let mut env = vec![("IS_SANDBOX".to_owned(), "1".to_owned())];
-        env.extend(
-            spec.profile
-                .home()
-                .map(|home| ("HOME".to_owned(), home.to_owned())),
-        );
-        env.extend(spec.env.iter().cloned());
-        if let Network::Sandboxed(_) = spec.network {
-            let java = spec
-                .env
-                .iter()
-                .find(|(name, _)| name == "JAVA_TOOL_OPTIONS");
-            env.extend(trust::variables(java.map(|(_, value)| value.as_str())));
-        }
-        let shield = Shield::over(&spec.mounts, &spec.workdir)?;
-        let limits = spec.profile.limits(&spec.limits);
-        let engine = shared.engine()?;
-        // Another kernel gives files numbers of its own.
-        let handles = if engine.facts().local && !engine.is_gvisor() {
-            Handles::open(spec.mounts.iter().chain(shield.mounts()))?
-        } else {
-            shared.notice(&Notice::MountsUnverified);
-            Handles::default()
-        };
-        let plan = Self {
-            spec,
-            limits,
-            env,
-            shield,
-            handles,
-            labels: vec![(OWNER.to_owned(), shared.owner.to_string())],
-        };
-        plan.warn(shared, &engine);
-        Ok(plan)
-    }
-
-    /// The same with further labels on its container.
-    pub(crate) fn labelled(mut self, labels: Vec<(String, String)>) -> Self {
-        self.labels.extend(labels);
-        self
-    }
-
-    /// Lets it run as long as it likes where only the profile limits its time.
-    pub(crate) fn untimed(mut self) -> Self {
-        self.limits.timeout = self.spec.limits.timeout;
-        self
-    }
-
-    /// Says what of the spec will not hold on this host.
-    fn warn(&self, shared: &Shared, engine: &Engine) {
-        let asked = [
-            ("memory", self.limits.memory.is_some()),
-            ("cpus", self.limits.cpus.is_some()),
-            ("pids", self.limits.pids.is_some()),
-        ];
-        let limits: Vec<_> = asked
-            .iter()
-            .filter(|(_, asked)| *asked)
-            .map(|(name, _)| *name)
-            .collect();
-        if !engine.facts().limits && !limits.is_empty() {
-            shared.notice(&Notice::LimitsIgnored {
-                engine: engine.kind(),
-                limits,
-            });
-        }
-        for limit in engine.facts().rlimits() {
-            if limit.name == "nofile" && limit.hard < ENGINES_OPEN_FILES {
-                shared.notice(&Notice::OpenFilesLowered { to: limit.hard });
-            }
-        }
-        if engine.facts().selinux {
-            shared.notice(&Notice::SelinuxOff);
-        }
-        if let Network::Unrestricted = self.spec.network {
-            shared.notice(&Notice::NetworkUnrestricted);
-        }
-    }
-
-    fn container(
-        &self,
-        shared: &Shared,
-        engine: &Engine,
-        connection: &Connection,
-        place: &Place,
-        io: &Io,
-    ) -> Result<ContainerSpec, SandboxError> {
-        let spec = self.spec;
-        let mut mounts = our_mounts(place.path(), shared.init()?, connection);
-        let theirs = spec.mounts.iter().chain(self.shield.mounts());
-        mounts.extend(theirs.map(|mount| cordon_engine::Mount {
-            source: mount.host_path.clone(),
-            target: mount.container_path.clone(),
-            read_only: mount.read_only,
-        }));
-        let mut security = vec!["no-new-privileges".to_owned()];
-        if engine.facts().selinux {
-            security.push("label=disable".to_owned());
-        }
-        let limits = &self.limits;
-        let profile = spec.profile;
-        let enforced = engine.facts().limits;
-        let user = spec.user.clone().or_else(|| profile.user(engine));
-        let userns = user.as_deref().and_then(User::parse);
-        let userns = userns.and_then(|user| user.namespace(engine));
-        let scratch = spec.scratch.iter().map(|target| in_memory(target, "1g"));
-        let scratch = scratch.collect();
-        Ok(ContainerSpec {
-            name: Some(place.name().to_owned()),
-            labels: self.labels.clone(),
-            entrypoint: Some(INIT.to_owned()),
-            command: Door::arguments(trust::BOX, connection.access())
-                .map(Into::into)
-                .into(),
-            mounts,
-            workdir: Some(spec.workdir.clone()),
-            user,
-            userns,
-            tmpfs: [profile.tmpfs(), scratch].concat(),
-            read_only: profile.read_only(),
-            hostname: Some("cordon".to_owned()),
-            network: connection.network(),
-            resolver: connection.resolver(),
-            sysctls: connection.sysctls(engine),
-            capabilities: Some(profile.capabilities()),
-            security,
-            limits: Limits {
-                memory: limits
-                    .memory
-                    .filter(|_| enforced)
-                    .map(|memory| memory.bytes()),
-                cpus: limits.cpus.filter(|_| enforced).map(|cpus| cpus.cores()),
-                pids: limits.pids.filter(|_| enforced).map(|pids| pids.count()),
-                rlimits: engine.facts().rlimits(),
-            },
-            terminal: io.terminal,
-            remove: true,
-            no_log: true,
-            ..ContainerSpec::new(&spec.image)
-        })
-    }
-}
+use finish::{Cause, Finish};
+pub(crate) use plan::{INIT, Plan};
+use remedies::Remedies;
 
 /// Runs a plan to its end. What fails because something was remembered wrongly, or because an image
 /// has to be fetched first, is tried once more.
@@ -242,68 +84,6 @@ async fn attempt(
 enum Failure {
     Starting(SandboxError),
     Running(SandboxError),
-}
-
-/// What has been tried after a container did not start.
-#[derive(Default)]
-struct Remedies {
-    pulled: bool,
-    runtime: bool,
-    refreshed: bool,
-}
-
-impl Remedies {
-    /// Does what may help, or gives the error back.
-    async fn apply(
-        &mut self,
-        shared: &Shared,
-        mut engine: Engine,
-        plan: &Plan<'_>,
-        error: SandboxError,
-    ) -> Result<Engine, SandboxError> {
-        let SandboxError::Engine(refusal) = &error else {
-            return Err(error);
-        };
-        match refusal {
-            cordon_engine::Error::NoSuchImage { image, .. } => {
-                let fetch = shared.config.pull == Pull::Missing && !image.starts_with("localhost/");
-                if !fetch || std::mem::replace(&mut self.pulled, true) {
-                    return Err(error);
-                }
-                shared.notice(&Notice::Pulling {
-                    image: plan.spec.image.clone(),
-                });
-                engine
-                    .pull(&plan.spec.image, |line| tracing::info!("{line}"))
-                    .await?;
-                return Ok(engine);
-            }
-            cordon_engine::Error::Rejected { stderr, .. } if blames_the_runtime(stderr) => {
-                if let (false, Some(runtime)) = (self.runtime, engine.other_runtime()) {
-                    self.runtime = true;
-                    shared.notice(&Notice::RuntimeReplaced {
-                        from: engine.facts().default_runtime.clone(),
-                        to: runtime.clone(),
-                        reason: last_line(stderr),
-                    });
-                    engine.use_runtime(runtime);
-                    shared.replace_engine(engine.clone());
-                    return Ok(engine);
-                }
-            }
-            _ => {}
-        }
-        if std::mem::replace(&mut self.refreshed, true) {
-            return Err(error);
-        }
-        let believed = engine.facts().clone();
-        engine.refresh().await?;
-        if *engine.facts() == believed {
-            return Err(error);
-        }
-        shared.replace_engine(engine.clone());
-        Ok(engine)
-    }
 }
 
 /// One try at running a plan.
@@ -608,57 +388,6 @@ enum Unconnected {
     Cancelled(Cause),
 }
 
-/// How a run came to its end.
-struct Finish {
-    cause: Cause,
-    report: Option<Report>,
-    status: Option<ExitStatus>,
-    tails: Tails,
-}
-
-impl Finish {
-    /// The end of a run whose command never started, because somebody or the clock said so.
-    fn cancelled(cause: Cause) -> Self {
-        Self {
-            cause,
-            report: None,
-            status: None,
-            tails: Tails::default(),
-        }
-    }
-
-    fn result(self, begun: Instant) -> CommandResult {
-        let Self {
-            cause,
-            report,
-            status,
-            tails,
-        } = self;
-        let ended = report.map(|report| report.ended);
-        let exit_code = match (ended, status) {
-            (Some(Ended::Status(status)), _) => shell_code(status),
-            (Some(Ended::NotStarted { errno }), _) if errno == NO_SUCH_FILE => NOT_FOUND,
-            (Some(Ended::NotStarted { .. } | Ended::MountMoved { .. }), _) => NOT_EXECUTABLE,
-            (None, Some(status)) if cause == Cause::Ended => shell_code(status),
-            (None, _) => KILLED,
-        };
-        CommandResult {
-            exit_code,
-            timed_out: cause == Cause::TimedOut,
-            stopped: cause == Cause::Stopped,
-            out_of_memory: report.is_some_and(|report| report.out_of_memory_kills > 0),
-            not_started: match ended {
-                Some(Ended::NotStarted { errno }) => Some(io::Error::from_raw_os_error(errno)),
-                Some(Ended::Status(_) | Ended::MountMoved { .. }) | None => None,
-            },
-            duration: begun.elapsed(),
-            stdout: tails.stdout,
-            stderr: tails.stderr,
-            network: None,
-        }
-    }
-}
-
 /// A container that has been asked for. When it is dropped on the way, the door closes and the
 /// container ends by itself.
 struct Started {
@@ -680,15 +409,6 @@ impl Started {
 enum Handover {
     Came(Option<cordon_door::Sockets>, Keeper),
     Cancelled(Cause),
-}
-
-/// Why a run came to its end.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Cause {
-    Ended,
-    Stopped,
-    TimedOut,
-    ProxyLost,
 }
 
 /// What reaches a run from outside: the word to stop, and changes of its policy.
@@ -745,42 +465,6 @@ async fn terminate(keeper: &Keeper, report: Option<Report>) -> Option<Report> {
     timeout(GRACE, keeper.ended()).await.ok().flatten()
 }
 
-/// What the sandbox itself puts into a container.
-fn our_mounts(place: &Path, init: &Path, connection: &Connection) -> Vec<cordon_engine::Mount> {
-    use cordon_engine::Mount;
-    let mut mounts = vec![
-        Mount::read_only(init, INIT),
-        Mount::read_only(place.join("door"), trust::BOX),
-    ];
-    if connection.address().is_some() {
-        mounts.push(Mount::read_only(
-            place.join("resolv.conf"),
-            "/etc/resolv.conf",
-        ));
-        mounts.push(Mount::read_only(place.join("hosts"), "/etc/hosts"));
-        let certificate = place.join("door").join(trust::CERTIFICATE);
-        mounts.extend(
-            trust::BUNDLES
-                .iter()
-                .map(|bundle| Mount::read_only(&certificate, *bundle)),
-        );
-        let store = place.join("door").join(trust::KEY_STORE);
-        mounts.extend(
-            trust::KEY_STORES
-                .iter()
-                .map(|at| Mount::read_only(&store, *at)),
-        );
-    }
-    mounts
-}
-
-/// Signs in what engines say that it is the OCI runtime which cannot work here.
-fn blames_the_runtime(stderr: &str) -> bool {
-    ["OCI runtime", "cgroups in hybrid mode", "crun:", "runc:"]
-        .iter()
-        .any(|sign| stderr.contains(sign))
-}
-
 /// An error with its causes, in one line.
 fn chain(error: &cordon_proxy::Error) -> String {
     let mut text = error.to_string();
@@ -801,12 +485,6 @@ fn last_line(text: &str) -> String {
         .to_owned()
 }
 
-/// Where `cordon-init` is in a container.
-pub(crate) const INIT: &str = "/.cordon/init";
-
-/// What engines give where the host lets them.
-const ENGINES_OPEN_FILES: u64 = 1_048_576;
-
 /// How long a command has between `SIGTERM` and `SIGKILL`.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -824,8 +502,4 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(200);
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 const SIGTERM: u8 = 15;
-const NO_SUCH_FILE: i32 = 2;
 const ENGINE_FAILED: i32 = 125;
-const NOT_EXECUTABLE: i32 = 126;
-const NOT_FOUND: i32 = 127;
-const KILLED: i32 = 137;

@@ -38,6 +38,28 @@ on_every_engine! {
 }
 
 #[test]
+fn a_link_in_the_state_does_not_give_away_what_it_points_to() {
+    let bench = Bench::new(Setup::Podman, "claude");
+    let outside = tempfile::tempdir().unwrap();
+    let victim = outside.path().join("victim");
+    fs::write(&victim, "root's").unwrap();
+    let prompt = format!(
+        "scenario: tool\nrun: ln -s {} ~/.claude/file && ln -s {} ~/.claude/directory && echo planted",
+        victim.display(),
+        outside.path().display()
+    );
+    assert_eq!(bench.ask(&prompt).text(), "The tool said: planted");
+
+    owner_of_what_it_writes(Setup::Podman, &bench.run().path(""));
+    bench.ask_with(&["--user", USER], "scenario: say").text();
+    let link = bench.context_dir().join("claude/file");
+    assert_eq!(fs::symlink_metadata(link).unwrap().uid(), 4321);
+    for path in [outside.path(), &victim] {
+        assert_eq!(fs::metadata(path).unwrap().uid(), 0, "{}", path.display());
+    }
+}
+
+#[test]
 fn an_agents_user_is_a_number() {
     let bench = Bench::new(Setup::Podman, "claude");
     let ended = bench

@@ -179,7 +179,7 @@ mod tests {
             }
             far
         });
-        let (mut got, mut piece) = (Vec::new(), [0; 4096]);
+        let (mut got, mut piece) = (Vec::<u8>::new(), [0; 4096]);
         while got.len() < sent.len() {
             let length = stream.read(&mut piece).await.unwrap();
             got.extend(&piece[..length]);

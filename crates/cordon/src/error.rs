@@ -100,6 +100,12 @@ pub enum SandboxError {
         /// Why not.
         source: io::Error,
     },
+    /// An agent's containers are to be made of nothing.
+    #[error("no image is named for {agent}")]
+    NoImage {
+        /// The agent.
+        agent: String,
+    },
     /// Mode `auto` found no sandboxed mode that works here.
     #[error("no sandboxed mode works here: {}", tried(probes))]
     NoMode {
@@ -266,6 +272,9 @@ impl SandboxError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::EngineNotAvailable(error) | Self::Engine(error) => error.hint(),
+            Self::NoImage { agent } => Some(format!(
+                "add `image:` or `dockerfile:` to agents.{agent} or agents.defaults"
+            )),
             Self::NoMode { probes } => probes.iter().find_map(|probe| probe.hints.first().cloned()),
             Self::EgressNotConfigured { .. } => Some(
                 "see that the allowlist names what is needed and nothing else, and what `cordon doctor` says of this machine".into(),

@@ -4,6 +4,7 @@
 //! another: what cannot be had is an error.
 
 mod apple;
+mod executor;
 mod file;
 mod host;
 mod notice;
@@ -15,6 +16,7 @@ mod vibebox;
 use std::{ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 pub use apple::{AppleError, AppleExecutor};
+pub use executor::{Executor, Executors};
 pub use file::AgentsFile;
 pub use host::{HOST_OUTPUT_LIMIT, HostExecutor, HostUse};
 pub use notice::ModeNotice;

@@ -1,4 +1,4 @@
-//! Which executor runs an agent's commands, and one executor for what is the same.
+//! Which mode an agent's commands run in, and whether it can be had.
 //!
 //! The configuration decides, and `auto` only ever among the sandboxed modes. Nothing falls back: what
 //! was asked for and cannot be had is an error.

@@ -18,6 +18,7 @@ mod images;
 mod isolation;
 mod lifecycle;
 mod live;
+mod modes;
 mod network;
 mod outside;
 mod profiles;

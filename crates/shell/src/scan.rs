@@ -20,6 +20,7 @@ pub(crate) fn scan(line: &str) -> Result<(), Refusal> {
         characters: line.chars().collect(),
         at: 0,
         word: Some(String::new()),
+        negated: false,
         nested: 0,
         separators: 0,
         waiting: Vec::new(),
@@ -32,6 +33,8 @@ struct Scan {
     at: usize,
     /// The word so far, as long as it could be a reserved one.
     word: Option<String>,
+    /// The word before was a `!`. Two of them are an error in some shells, and none at all in others.
+    negated: bool,
     nested: usize,
     separators: usize,
     waiting: Vec<Tag>,
@@ -251,6 +254,7 @@ impl Scan {
 
     fn separator(&mut self, character: char) -> Result<(), Refusal> {
         self.word_ends()?;
+        self.negated = false;
         self.separators += 1;
         if self.separators > MAX_SEPARATORS {
             let text = format!("more than {MAX_SEPARATORS} commands");
@@ -290,9 +294,21 @@ impl Scan {
 
     fn word_ends(&mut self) -> Result<(), Refusal> {
         let word = self.word.replace(String::new());
+        let again = self.negated && word.as_deref() == Some("!");
+        if again {
+            return Err(Refusal::new(Reason::Differs, "! !", Some(self.at)));
+        }
         match word {
-            Some(word) if OPENING.contains(&word.as_str()) => self.nests(),
-            _ => Ok(()),
+            // Blanks between words.
+            Some(word) if word.is_empty() => Ok(()),
+            Some(word) if OPENING.contains(&word.as_str()) => {
+                self.negated = word == "!";
+                self.nests()
+            }
+            _ => {
+                self.negated = false;
+                Ok(())
+            }
         }
     }
 

@@ -116,6 +116,8 @@ pub(super) const REFUSED: &[(&str, Reason)] = &[
     ("ls 10> out", Reason::Differs),
     ("[[ -f x ]]", Reason::Differs),
     ("[[ a == b ]] && ls", Reason::Differs),
+    ("! ! ls", Reason::Differs),
+    ("ls && ! \\\n ! ls", Reason::Differs),
     ("coproc ls", Reason::Differs),
     ("select x in a; do ls; done", Reason::Differs),
     ("x+=1 ls", Reason::Differs),
@@ -466,7 +468,6 @@ fn a_line_is_bounded_in_length_and_depth() {
         "while ",
         "for i in a; do ",
         "case a in a) ",
-        "! ",
         "time ",
     ] {
         assert_eq!(reason(open.repeat(3_000)), Reason::TooDeep, "{open}");

@@ -134,7 +134,7 @@ impl World {
 
     async fn stop(self, answer: Answer) -> Result<Observed, Unreadable> {
         self.proxy.stop().await;
-        let log = NetworkLog::new(self.directory.path().join("network-sandbox.log")).read()?;
+        let log = NetworkLog::new(self.directory.path().join("network-sandbox.log")).read_raw()?;
         let lines = log
             .lines()
             .filter(|line| !line.starts_with("=== TASK START"));

@@ -15,7 +15,11 @@ impl Program {
 
     /// Whether the whole text matches.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        run(&self.0, text)
+        match &*self.0 {
+            // Most patterns over hosts, and most hosts differ in the last letter already.
+            [Token::Many, Token::Text(end)] => ends_with(text.as_bytes(), end.as_bytes()),
+            tokens => run(tokens, text),
+        }
     }
 
     /// Whether the pattern covers a path with its query.
@@ -92,7 +96,7 @@ impl Token {
     /// Whether the text ends with the token, where that can be told without reading it from its start.
     fn ends(&self, text: &str) -> Option<bool> {
         match self {
-            Self::Text(expected) => Some(text.as_bytes().ends_with(expected.as_bytes())),
+            Self::Text(expected) => Some(ends_with(text.as_bytes(), expected.as_bytes())),
             Self::Name(expected) => {
                 let start = text.len().checked_sub(expected.len());
                 let end = start.map(|start| &text.as_bytes()[start..]);
@@ -121,6 +125,11 @@ impl Class {
             .iter()
             .any(|&(first, last)| (first..=last).contains(&character))
     }
+}
+
+/// Tells a text with another last byte without a call.
+fn ends_with(text: &[u8], end: &[u8]) -> bool {
+    text.last() == end.last() && text.ends_with(end)
 }
 
 /// Matches the whole text. Only the latest `*` is ever widened, so the work is bounded by text times pattern.

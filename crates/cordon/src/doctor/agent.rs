@@ -2,11 +2,14 @@
 
 use cordon_engine::Engine;
 
-use super::{Checkup, Code, Finding, image, with_causes};
+use super::{Action, Checkup, Code, Finding, Fix, image, with_causes};
 use crate::{
-    EngineKind, SandboxError,
+    EngineKind, Pull, SandboxError,
     file::quoted,
-    modes::{self, AgentSandbox, Mode, Probe, WorkspaceAccess},
+    modes::{
+        self, AgentSandbox, AppleExecutor, HostUse, Init, Mode, Probe, VibeboxExecutor,
+        WorkspaceAccess,
+    },
     mount::{MountRules, check_all},
 };
 
@@ -18,9 +21,56 @@ impl Checkup<'_> {
             Mode::Docker => self.contained(agent, EngineKind::Docker).await,
             Mode::Auto => self.automatic(agent).await,
             mode @ (Mode::AppleVm | Mode::Vibebox | Mode::Off) => {
-                let probe = modes::probe(agent, mode, self.config).await;
-                self.report.push(probed(agent, &probe));
+                self.elsewhere(agent, mode).await;
             }
+        }
+    }
+
+    /// A mode without engine of ours.
+    async fn elsewhere(&mut self, agent: &AgentSandbox, mode: Mode) {
+        let mut probe = modes::probe(agent, mode, self.config).await;
+        if self.fix == Fix::Yes {
+            match self.mend(agent, &probe).await {
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    let agent_name = Some(agent.agent.clone());
+                    self.report.actions.push(Action {
+                        agent: agent_name,
+                        message,
+                    });
+                    probe = modes::probe(agent, mode, self.config).await;
+                }
+                Err(error) => {
+                    let mut finding = Finding::warning(Code::ModeUnavailable, with_causes(&error));
+                    finding.hints.extend(error.hint());
+                    self.report.push(finding.of(&agent.agent, "mode"));
+                }
+            }
+        }
+        self.report.push(probed(agent, &probe));
+    }
+
+    /// Has the other program fetch or set up what it lacks; says what was done.
+    async fn mend(
+        &self,
+        agent: &AgentSandbox,
+        probe: &Probe,
+    ) -> Result<Option<String>, SandboxError> {
+        match probe.mode {
+            Mode::Vibebox => {
+                let host = HostUse::from_environment();
+                let executor = VibeboxExecutor::new(agent.clone(), self.config, host);
+                let made = executor.init().await? == Init::Made;
+                Ok(made.then(|| "had vibebox set up its configuration".to_owned()))
+            }
+            Mode::AppleVm if !probe.ok && self.config.pull == Pull::Missing => {
+                let fetched = AppleExecutor::new(agent.clone(), self.config)
+                    .pull()
+                    .await?;
+                let image = agent.image.as_deref().unwrap_or_default();
+                Ok(fetched.then(|| format!("fetched {image}")))
+            }
+            Mode::AppleVm | Mode::Auto | Mode::Podman | Mode::Docker | Mode::Off => Ok(None),
         }
     }
 

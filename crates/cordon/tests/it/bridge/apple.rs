@@ -3,7 +3,8 @@
 use std::{fs, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use cordon::{
-    Allowlist, Mount, Notice, Profile, Pull, SandboxConfig, SandboxError,
+    Allowlist, Mount, Notice, Profile, Pull, Sandbox, SandboxConfig, SandboxError,
+    doctor::Fix,
     modes::{
         AgentSandbox, AppleError, AppleExecutor, AppleNetwork, ExecOutput, ExecRequest, Mode,
         ModeNotice, SessionKey, WorkspaceAccess,
@@ -558,6 +559,24 @@ async fn only_what_dead_owners_left_is_removed() {
             .contains(&Notice::LeftoversRemoved { count: 1 })
     );
     other.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_bootstrap_that_may_mend_fetches_the_image() {
+    let mut world = World::new();
+    world.knob("images", "");
+    world.agent.mode = Mode::AppleVm;
+    let sandbox = Sandbox::new(world.config.clone());
+    let agents = [world.agent.clone()];
+    let refused = sandbox.bootstrap(&agents, Fix::Yes).await;
+    assert!(refused.actions.is_empty() && !refused.ok, "{refused:?}");
+
+    world.knob("registry", "debian:12");
+    let report = sandbox.bootstrap(&agents, Fix::Yes).await;
+    assert_eq!(report.actions.len(), 1, "{report:?}");
+    assert_eq!(report.actions[0].message, "fetched debian:12");
+    let report = sandbox.bootstrap(&agents, Fix::Yes).await;
+    assert!(report.actions.is_empty(), "{report:?}");
 }
 
 #[tokio::test]

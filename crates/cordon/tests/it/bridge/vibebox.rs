@@ -3,7 +3,8 @@
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use cordon::{
-    Allowlist, Notice, Profile, SandboxError,
+    Allowlist, Notice, Profile, Sandbox, SandboxError,
+    doctor::Fix,
     modes::{
         AgentSandbox, BridgeError, BridgeErrorKind, ExecOutput, ExecRequest, HostUse, Init, Mode,
         ModeNotice, Provider, SessionKey, Stage, VibeboxExecutor, WorkspaceAccess,
@@ -629,6 +630,23 @@ async fn a_project_is_set_up_where_it_is_not() {
     fs::write(world.workspace.path().join(".vibebox/config.yaml"), "").unwrap();
     assert_eq!(world.executor().init().await.unwrap(), Init::Present);
     assert_eq!(world.program.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_bootstrap_that_may_mend_has_a_project_set_up() {
+    let mut world = World::answering(
+        r#"[ "$1" = init ] && mkdir -p "$6/.vibebox" && : > "$6/.vibebox/config.yaml"; echo '{"ok":true,"selected":"docker","diagnostics":{"docker":{"available":true}}}'"#,
+    );
+    world.agent.mode = Mode::Vibebox;
+    let sandbox = Sandbox::new(world.notices.config(world.program.path()));
+    let agents = [world.agent.clone()];
+    let report = sandbox.bootstrap(&agents, Fix::No).await;
+    assert!(report.actions.is_empty() && world.program.calls_of("init").is_empty());
+    let report = sandbox.bootstrap(&agents, Fix::Yes).await;
+    assert_eq!(report.actions.len(), 1, "{report:?}");
+    let report = sandbox.bootstrap(&agents, Fix::Yes).await;
+    assert!(report.actions.is_empty(), "{report:?}");
+    assert_eq!(world.program.calls_of("init").len(), 1);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ pub enum Fix {
     /// It is only said how.
     #[default]
     No,
-    /// Images are fetched or built, and leftovers are removed.
+    /// Images are fetched or built, vibebox sets up its configuration, and leftovers are removed.
     Yes,
 }
 

@@ -289,25 +289,25 @@ async fn a_directory_that_is_swapped_for_a_link_never_leads_out() {
     let outside = host.root.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("secret"), "secret").unwrap();
-    fs::create_dir_all(workspace.join("real/deep")).unwrap();
-    fs::write(workspace.join("real/deep/plain"), "plain").unwrap();
+    fs::create_dir_all(workspace.join("at/deep")).unwrap();
+    fs::write(workspace.join("at/deep/plain"), "plain").unwrap();
     symlink(&outside, workspace.join("evil")).unwrap();
     fs::create_dir(outside.join("deep")).unwrap();
     fs::write(outside.join("deep/secret"), "secret").unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let swapping = {
-        let (done, at) = (Arc::clone(&done), workspace.join("at"));
-        let names = [workspace.join("real"), workspace.join("evil")];
+        let done = Arc::clone(&done);
+        let (at, evil) = (workspace.join("at"), workspace.join("evil"));
         thread::spawn(move || {
-            let mut names = names.iter().cycle();
-            while let Some(name) = names.next().filter(|_| !done.load(Ordering::Relaxed)) {
-                let _ = fs::rename(name, &at);
-                let _ = fs::rename(&at, name);
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &at, CWD, &evil, RenameFlags::EXCHANGE).unwrap();
             }
         })
     };
-    let mut inside = 0;
-    for _ in 0..10_000 {
+    let (mut tries, mut inside) = (0, 0);
+    while tries < 10_000 || (inside == 0 && tries < 1_000_000) {
+        tries += 1;
         // Only the resolution is attacked here; a command for each would attack it less often.
         if let Ok(handle) = host.executor.workspace.directory(Some("at/deep".as_ref())) {
             inside += 1;

@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::setup::{Setup, cordon};
@@ -75,6 +76,12 @@ impl FreshUser {
 
 impl Drop for FreshUser {
     fn drop(&mut self) {
+        // Podman leaves a process behind that holds the user's namespaces for its next call.
+        let held = fs::read_to_string(self.home.path().join("libpod/tmp/pause.pid"));
+        let held = held.ok().and_then(|pid| pid.trim().parse().ok());
+        if let Some(pid) = held.and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
         let removed = Command::new("userdel")
             .args(["--force", &self.name])
             .output();

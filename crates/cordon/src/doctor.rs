@@ -157,7 +157,7 @@ impl Checkup<'_> {
 
 /// A started sandbox for an agent on that engine, which fetches nothing, says nothing and sweeps nothing
 /// away before it was seen.
-async fn quiet(
+pub(crate) async fn quiet(
     config: &SandboxConfig,
     engine: &Engine,
     agent: Option<&AgentSandbox>,
@@ -173,15 +173,4 @@ async fn quiet(
     });
     sandbox.startup_without_sweep().await?;
     Ok(sandbox)
-}
-
-/// An error with its causes, in one line.
-fn with_causes(error: &SandboxError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -378,6 +378,17 @@ fn tried(probes: &[Probe]) -> String {
     tried.join("; ")
 }
 
+/// An error with its causes, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
 fn listed(places: &[PathBuf]) -> String {
     let places: Vec<_> = places
         .iter()

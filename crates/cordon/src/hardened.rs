@@ -21,7 +21,7 @@ use crate::{
     CommandSpec, ContextId, ExecutionResult, Input, Mount, MountError, Network, NetworkSandbox,
     Output, Profile, Prompt, ResourceLimits, Sandbox, SandboxConfig, SandboxError, Stream, Streams,
     TaskSpec,
-    doctor::prove,
+    doctor::{prove, quiet},
     modes::{Cut, ExecOutput, OUTPUT_LIMIT, strip_ansi},
 };
 
@@ -177,8 +177,8 @@ impl SandboxedLlmClient {
             ..NetworkSandbox::default()
         };
         // What is looked from is no workspace, and below none of the roots.
-        let sandbox = Sandbox::new(self.config.sandbox.clone());
-        sandbox.startup().await?;
+        let engine = self.sandbox.shared().engine()?;
+        let sandbox = quiet(&self.config.sandbox, &engine, None).await?;
         let proof = prove(&sandbox, &self.config.cli_image, network, None).await?;
         if proof.broken.is_empty() {
             return Ok(());

@@ -21,6 +21,7 @@ use tokio::{process::Child, time::timeout};
 
 use crate::{
     CommandResult, Notice, SandboxError,
+    error::with_causes,
     live::Changes,
     modes::Hold,
     place::Place,
@@ -116,7 +117,10 @@ impl Attempt<'_> {
             ..
         }) = &summary
         {
-            let cause = log_error.as_ref().map(chain).unwrap_or_default();
+            let cause = log_error
+                .as_ref()
+                .map(|error| with_causes(error))
+                .unwrap_or_default();
             self.shared.notice(&Notice::LogLost { lost: *lost, cause });
         }
         result.network = summary;
@@ -463,17 +467,6 @@ async fn terminate(keeper: &Keeper, report: Option<Report>) -> Option<Report> {
         return None;
     }
     timeout(GRACE, keeper.ended()).await.ok().flatten()
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &cordon_proxy::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 fn last_line(text: &str) -> String {

@@ -2,9 +2,10 @@
 
 use cordon_engine::Engine;
 
-use super::{Action, Checkup, Code, Finding, Fix, image, with_causes};
+use super::{Action, Checkup, Code, Finding, Fix, image};
 use crate::{
     EngineKind, Pull, SandboxError,
+    error::with_causes,
     file::quoted,
     modes::{
         self, AgentSandbox, AppleExecutor, HostUse, Init, Mode, Probe, VibeboxExecutor,

@@ -5,8 +5,11 @@ use std::path::Path;
 use cordon_engine::Engine;
 use cordon_image::{Entrypoint, Recipe};
 
-use super::{Action, Code, Finding, Fix, quiet, with_causes};
-use crate::{Pull, SandboxConfig, SandboxError, build, file::shell_word, modes::AgentSandbox};
+use super::{Action, Code, Finding, Fix, quiet};
+use crate::{
+    Pull, SandboxConfig, SandboxError, build, error::with_causes, file::shell_word,
+    modes::AgentSandbox,
+};
 
 /// What is to be said of an agent's image.
 pub(super) struct Checked {

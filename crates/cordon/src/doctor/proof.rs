@@ -5,19 +5,15 @@
 
 mod look;
 
-use std::{
-    fs::{self, DirBuilder},
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use cordon_engine::Engine;
+use tempfile::TempDir;
 
-use super::{Code, Finding, quiet, with_causes};
+use super::{Code, Finding, quiet};
 use crate::{
     CommandSpec, Mount, Network, NetworkSandbox, ResourceLimits, Sandbox, SandboxConfig,
-    SandboxError, Streams, leftovers::EMPTY_IMAGES, modes::AgentSandbox,
+    SandboxError, Streams, error::with_causes, leftovers::EMPTY_IMAGES, modes::AgentSandbox,
 };
 pub(crate) use look::{Broken, Look};
 
@@ -98,10 +94,10 @@ pub(crate) async fn prove(
     network: NetworkSandbox,
     agent: Option<&AgentSandbox>,
 ) -> Result<Proof, SandboxError> {
-    let workspace = Scratch::make()?;
+    let (_around, workspace) = scratch()?;
     let profile = agent.map(|agent| agent.profile).unwrap_or_default();
     let spec = CommandSpec {
-        mounts: vec![Mount::read_write(workspace.inner(), WORKSPACE)],
+        mounts: vec![Mount::read_write(workspace, WORKSPACE)],
         workdir: WORKSPACE.to_owned(),
         network: Network::Sandboxed(network),
         limits: ResourceLimits {
@@ -119,37 +115,23 @@ pub(crate) async fn prove(
     })
 }
 
-/// A directory that any user of a container may write, and nobody else of the host may enter.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make() -> Result<Self, SandboxError> {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(|_| SandboxError::Randomness)?;
-        let name = format!("cordon-doctor-{:016x}", u64::from_be_bytes(bytes));
-        let parent = fs::canonicalize(std::env::temp_dir()).unwrap_or_else(|_| "/tmp".into());
-        let scratch = Self(parent.join(name));
-        let make = || {
-            DirBuilder::new().mode(0o700).create(&scratch.0)?;
-            fs::create_dir(scratch.inner())?;
-            fs::set_permissions(scratch.inner(), fs::Permissions::from_mode(0o777))
-        };
-        make().map_err(|source| SandboxError::Write {
-            path: scratch.0.clone(),
-            source,
-        })?;
-        Ok(scratch)
-    }
-
-    fn inner(&self) -> PathBuf {
-        self.0.join("workspace")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
+/// A directory that any user of a container may write; the one around it keeps everybody else away.
+fn scratch() -> Result<(TempDir, PathBuf), SandboxError> {
+    let parent = std::env::temp_dir();
+    let parent = fs::canonicalize(&parent).unwrap_or(parent);
+    let make = || {
+        let around = tempfile::Builder::new()
+            .prefix("cordon-doctor-")
+            .tempdir_in(&parent)?;
+        let inner = around.path().join("workspace");
+        fs::create_dir(&inner)?;
+        fs::set_permissions(&inner, fs::Permissions::from_mode(0o777))?;
+        Ok((around, inner))
+    };
+    make().map_err(|source: io::Error| SandboxError::Directory {
+        path: parent.clone(),
+        source,
+    })
 }
 
 /// An image with nothing in it, for as long as it is needed.

@@ -47,6 +47,26 @@ macro_rules! on_every_engine {
 }
 pub(crate) use on_every_engine;
 
+/// Makes two tests of one asynchronous function over the module's own `World`: `name::podman` and
+/// `name::docker`. (Rootless podman would need this whole process to be the other user's; the command
+/// line is tested with it.)
+macro_rules! in_process {
+    ($(async fn $name:ident($world:ident) $body:block)*) => {
+        $(mod $name {
+            use super::*;
+
+            async fn claim($world: &World) $body
+
+            #[test]
+            fn podman() { World::of($crate::setup::Setup::Podman).show(claim); }
+
+            #[test]
+            fn docker() { World::of($crate::setup::Setup::Docker).show(claim); }
+        })*
+    };
+}
+pub(crate) use in_process;
+
 /// An engine as somebody uses it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Setup {

@@ -24,25 +24,6 @@ use super::{
 };
 use crate::setup::{AGENTS, Setup};
 
-/// Makes two tests of one asynchronous function: `name::podman` and `name::docker`. (Rootless podman
-/// would need this whole process to be the other user's.)
-macro_rules! in_process {
-    ($(async fn $name:ident($world:ident) $body:block)*) => {
-        $(mod $name {
-            use super::*;
-
-            async fn claim($world: &World) $body
-
-            #[test]
-            fn podman() { World::of(Setup::Podman).show(claim); }
-
-            #[test]
-            fn docker() { World::of(Setup::Docker).show(claim); }
-        })*
-    };
-}
-pub(crate) use in_process;
-
 /// A sandbox with the stand-in as its world, and directories for what it keeps.
 struct World {
     sandbox: Sandbox,

@@ -15,25 +15,7 @@ use cordon::{
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, time::sleep};
 
-use crate::setup::{BUSYBOX, Setup};
-
-/// Makes two tests of one asynchronous function: `name::podman` and `name::docker`. (Rootless podman
-/// would need this whole process to be the other user's; the command line is tested with it.)
-macro_rules! in_process {
-    ($(async fn $name:ident($world:ident) $body:block)*) => {
-        $(mod $name {
-            use super::*;
-
-            async fn claim($world: &World) $body
-
-            #[test]
-            fn podman() { World::of(Setup::Podman).show(claim); }
-
-            #[test]
-            fn docker() { World::of(Setup::Docker).show(claim); }
-        })*
-    };
-}
+use crate::setup::{BUSYBOX, Setup, in_process};
 
 /// A sandbox with directories of its own, so that what other tests leave is not seen as its own.
 struct World {

@@ -2,7 +2,8 @@
 
 use cordon::{Outcome, Prompt, SandboxError, SessionError};
 
-use super::{Setup, World, ask, in_process, resume};
+use super::{World, ask, resume};
+use crate::setup::in_process;
 
 in_process! {
     async fn eight_tasks_side_by_side_keep_apart(world) {

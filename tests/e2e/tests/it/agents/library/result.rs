@@ -7,8 +7,8 @@ use cordon::{
     StreamEvent, TaskSpec,
 };
 
-use super::{World, ask, in_process, resume};
-use crate::setup::{DEBIAN, Setup, claude_program};
+use super::{World, ask, resume};
+use crate::setup::{DEBIAN, Setup, claude_program, in_process};
 
 in_process! {
     async fn a_result_and_the_context_hold_the_whole_run(world) {

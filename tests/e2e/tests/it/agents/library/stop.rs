@@ -5,7 +5,8 @@ use std::{fs, path::Path, time::Duration};
 use cordon::{ContentBlock, ExecutionResult, Outcome, Prompt, SandboxError, StreamEvent};
 use tokio::time::{sleep, timeout};
 
-use super::{Setup, World, in_process, resume};
+use super::{World, resume};
+use crate::setup::in_process;
 
 /// Something to know again later, then a tool call, then half an answer and silence.
 const BREAKS_OFF: &str = "remember: walrus\nscenario: tool+hang\nrun: echo half way";

@@ -100,6 +100,14 @@ pub enum SandboxError {
         /// Why not.
         source: io::Error,
     },
+    /// What a dead run left cannot be removed.
+    #[error("cannot remove {}", path.display())]
+    Remove {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// An agent's containers are to be made of nothing.
     #[error("no image is named for {agent}")]
     NoImage {
@@ -323,6 +331,7 @@ impl SandboxError {
             Self::StillRunning { group } => Some(format!("see what it waits for with `ps -o pid,stat,wchan,args -g {group}`")),
             Self::NoCommand => Some("put the command behind `--`".into()),
             Self::Write { .. } => Some("see whether the disk is full".into()),
+            Self::Remove { path, .. } => Some(format!("see whose it is with `ls -la {}`", path.display())),
             Self::Session(cordon_session::Error::InUse { .. }) => {
                 Some("wait for the other run to end, or use another context".into())
             }

@@ -7,14 +7,14 @@ mod audit;
 
 use std::{
     ffi::OsStr,
-    fs,
+    fs, io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use cordon_engine::{Container, Engine};
 
-use crate::{Notice, Wiring, owner::Owner, place, topology};
+use crate::{Notice, SandboxError, Wiring, error::with_causes, owner::Owner, place, topology};
 pub(crate) use audit::find;
 pub use audit::{Cleaned, Kept, Leftover, LeftoverKind};
 
@@ -34,15 +34,11 @@ pub(crate) async fn sweep(runtime: &Path, engine: &Engine, wiring: Wiring) -> Ve
         if !used.is_empty() && Path::new(OsStr::from_bytes(&used)) != engine.program() {
             continue;
         }
-        let gone = match remove(engine, &path, name).await {
-            Ok(()) => {
-                fs::remove_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        match gone {
+        match remove(engine, &path, name).await {
             Ok(()) => removed += 1,
-            Err(what) => notices.push(Notice::LeftoversKept { what }),
+            Err(error) => notices.push(Notice::LeftoversKept {
+                what: with_causes(&error),
+            }),
         }
     }
     let new_boot = NewBoot::since(runtime);
@@ -111,8 +107,8 @@ async fn sweep_networks(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
     removed
 }
 
-/// Removes what a run's directory stands for.
-async fn remove(engine: &Engine, place: &Path, name: String) -> Result<(), cordon_engine::Error> {
+/// Removes a run's directory, and before it what it stands for.
+async fn remove(engine: &Engine, place: &Path, name: String) -> Result<(), SandboxError> {
     let network = topology::network_of(&name).to_owned();
     let proxy = topology::container_of(&name);
     engine.remove(&Container(name)).await?;
@@ -120,7 +116,18 @@ async fn remove(engine: &Engine, place: &Path, name: String) -> Result<(), cordo
         engine.remove(&proxy).await?;
         engine.remove_network(&network).await?;
     }
-    Ok(())
+    remove_directory(place)
+}
+
+fn remove_directory(place: &Path) -> Result<(), SandboxError> {
+    match fs::remove_dir_all(place) {
+        // Somebody else who cleans was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        gone => gone.map_err(|source| SandboxError::Remove {
+            path: place.to_owned(),
+            source,
+        }),
+    }
 }
 
 /// Whether what an engine has of that owner is nobody's any more. Of an engine in another machine we are

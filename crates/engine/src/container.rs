@@ -203,28 +203,23 @@ impl Engine {
             Kind::Docker => format!("{{{{.ID}}}}\t{{{{.Label \"{label}\"}}}}"),
         };
         let filter = format!("label={label}");
-        let output = self
-            .call(&["ps"])
-            .args([
-                "--all",
-                "--no-trunc",
-                "--filter",
-                &filter,
-                "--format",
-                &format,
-            ])
-            .success(b"")
-            .await?;
-        Ok(text(&output)
-            .lines()
-            .filter_map(|line| {
-                let (id, label) = line.split_once('\t')?;
-                Some(Listed {
-                    container: Container(id.to_owned()),
-                    label: label.to_owned(),
-                })
+        let options = [
+            "--all",
+            "--no-trunc",
+            "--filter",
+            &filter,
+            "--format",
+            &format,
+        ];
+        let lines = self.listing(&["ps"], &options).await?;
+        let listed = lines.iter().filter_map(|line| {
+            let (id, label) = line.split_once('\t')?;
+            Some(Listed {
+                container: Container(id.to_owned()),
+                label: label.to_owned(),
             })
-            .collect())
+        });
+        Ok(listed.collect())
     }
 
     /// The end of what a container wrote, where the engine kept it.

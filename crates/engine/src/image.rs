@@ -54,15 +54,8 @@ impl Engine {
     /// When the engine refuses.
     pub async fn images(&self, pattern: &str) -> Result<Vec<String>, Error> {
         let filter = format!("reference={pattern}");
-        let output = self
-            .call(&["images"])
-            .args(["--filter", &filter, "--format", "{{.Repository}}:{{.Tag}}"])
-            .success(b"")
-            .await?;
-        Ok(String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .map(str::to_owned)
-            .collect())
+        let options = ["--filter", &filter, "--format", "{{.Repository}}:{{.Tag}}"];
+        self.listing(&["images"], &options).await
     }
 
     /// Removes an image.

@@ -28,6 +28,7 @@ mod engine;
 mod error;
 mod facts;
 mod image;
+mod listing;
 mod network;
 pub mod process;
 mod spec;

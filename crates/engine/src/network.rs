@@ -115,15 +115,8 @@ impl Engine {
     /// When the engine refuses.
     pub async fn networks(&self, label: &str) -> Result<Vec<String>, Error> {
         let filter = format!("label={label}");
-        let output = self
-            .call(&["network", "ls"])
-            .args(["--filter", &filter, "--format", "{{.Name}}"])
-            .success(b"")
-            .await?;
-        Ok(String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .map(str::to_owned)
-            .collect())
+        let options = ["--filter", &filter, "--format", "{{.Name}}"];
+        self.listing(&["network", "ls"], &options).await
     }
 
     /// Connects a container to one more network, at that address.

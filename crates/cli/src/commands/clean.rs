@@ -26,7 +26,7 @@ fn document(cleaned: &Cleaned) -> Value {
         })
     });
     let kept = |kept: &Kept| {
-        let (what, why, hint) = (&kept.what, kept.why.to_string(), kept.why.hint());
+        let (what, why, hint) = (&kept.what, kept.reason(), kept.why.hint());
         json!({ "what": what, "why": why, "hint": hint })
     };
     json!({

@@ -66,11 +66,16 @@ impl Printer {
         for silent in &cleaned.unanswered {
             self.info(format_args!(
                 "{} was not looked at: {}",
-                silent.what, silent.why
+                silent.what,
+                silent.reason()
             ));
         }
         for kept in &cleaned.kept {
-            self.warning(format_args!("cannot clean {}: {}", kept.what, kept.why));
+            self.warning(format_args!(
+                "cannot clean {}: {}",
+                kept.what,
+                kept.reason()
+            ));
             if let Some(hint) = kept.why.hint() {
                 self.hint(hint);
             }

@@ -44,7 +44,7 @@ async fn mend(engine: &Engine, runtime: &Path) -> (Finding, Vec<Action>) {
             format!("nothing is left of dead runs with {kind}"),
         ),
         [kept, ..] => {
-            let message = format!("cannot remove {}: {}", kept.what, kept.why);
+            let message = format!("cannot remove {}: {}", kept.what, kept.reason());
             let finding = Finding::error(Code::LeftoversKept, message);
             match kept.why.hint() {
                 Some(hint) => finding.hint(hint),

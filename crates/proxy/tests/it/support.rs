@@ -254,12 +254,24 @@ impl Bench {
     }
 }
 
-/// Reads until the end, or until nothing came for a second.
+/// Waits for something that is sure to come.
+pub(crate) async fn until(holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .unwrap();
+}
+
+/// Reads until the end, or until nothing came for a few seconds.
 pub(crate) async fn read_all(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(Ok(length @ 1..)) =
-        tokio::time::timeout(Duration::from_secs(1), stream.read(&mut buffer)).await
+        tokio::time::timeout(Duration::from_secs(3), stream.read(&mut buffer)).await
     {
         answer.extend_from_slice(&buffer[..length]);
     }

@@ -28,11 +28,11 @@ async fn trouble(bench: &Bench, url: &str, status: u16, code: &str) -> serde_jso
 fn short_times(plan: &mut Plan) {
     let upstream = std::mem::take(&mut plan.upstream);
     plan.upstream = Upstream {
-        resolve_time: Duration::from_millis(500),
-        connect_time: Duration::from_millis(500),
-        tls_time: Duration::from_millis(500),
-        first_byte_time: Duration::from_millis(500),
-        idle_time: Duration::from_millis(500),
+        resolve_time: Duration::from_millis(1500),
+        connect_time: Duration::from_millis(1500),
+        tls_time: Duration::from_millis(1500),
+        first_byte_time: Duration::from_millis(1500),
+        idle_time: Duration::from_millis(1500),
         ..upstream
     };
 }
@@ -258,7 +258,7 @@ async fn a_response_that_stalls_is_broken_off() {
     let begun = Instant::now();
     let output = bench.curl_output(&[&origin.https_url("/stall")]).await;
     assert!(!output.status.success());
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert!(bench.requests(1).await[0].broken.is_some());
 }
 

@@ -4,6 +4,7 @@ mod machine;
 mod registry;
 
 use std::{
+    ffi::OsStr,
     fs,
     os::unix::fs::PermissionsExt,
     process::{Command, Output, Stdio},
@@ -13,6 +14,7 @@ use std::{
 use origin::Origin;
 use rustix::process::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::setup::{BUSYBOX, Run, Setup, cordon, on_every_engine};
 use machine::{FreshUser, typed};
@@ -215,26 +217,26 @@ on_every_engine! {
     }
 
     fn what_a_killed_run_left_is_found_and_the_hint_removes_it(setup) {
-        undisturbed(setup, |pid, mark| {
-            let report = Doctor::new(setup).on_its_engine().report();
-            let found = report.document.to_string().contains(mark) && !setup.left_by(pid).is_empty();
+        Corner::of(setup).after_a_kill(|corner, pid, mark| {
+            let report = corner.doctor().on_its_engine().report();
+            let found = report.document.to_string().contains(mark) && !corner.left_by(pid).is_empty();
             if !found {
                 return false;
             }
             assert_eq!(report.level("leftovers-found"), "warning", "{report:#?}");
             assert_eq!(report.hint("leftovers-found"), "cordon clean");
-            let cleaned = setup.command(cordon()).args(["clean", "--json"]).output().unwrap();
+            let cleaned = corner.command(cordon()).args(["clean", "--json"]).output().unwrap();
             let document: Value = serde_json::from_slice(&cleaned.stdout).unwrap();
-            assert_eq!(setup.left_by(pid), Vec::<String>::new());
+            assert_eq!(corner.left_by(pid), Vec::<String>::new());
             document["removed"].to_string().contains(mark)
         });
     }
 
     fn with_fix_what_a_killed_run_left_is_removed(setup) {
-        undisturbed(setup, |pid, mark| {
-            let report = Doctor::new(setup).on_its_engine().args(&["--fix"]).report();
+        Corner::of(setup).after_a_kill(|corner, pid, mark| {
+            let report = corner.doctor().on_its_engine().args(&["--fix"]).report();
             assert_eq!(report.level("leftovers"), "ok", "{report:#?}");
-            assert_eq!(setup.left_by(pid), Vec::<String>::new());
+            assert_eq!(corner.left_by(pid), Vec::<String>::new());
             report.document["actions"].to_string().contains(mark)
         });
     }
@@ -282,22 +284,66 @@ on_every_engine! {
     }
 }
 
-/// Leaves the directory of a run behind, whose owner is dead, and lets it be looked at. Every other run
-/// on the machine may remove it first, so that it is tried until none did.
-fn undisturbed(setup: Setup, look: impl Fn(u32, &str) -> bool) {
-    let begun = Instant::now();
-    loop {
-        let running = Run::new(setup).start_script("sleep 60");
-        let pid = running.pid();
-        running.signal(Signal::KILL);
-        running.end();
-        if look(pid, &format!("-{pid}-")) {
-            return;
+/// Where runs of other tests remove nothing: a place of its own for what lives as long as a run. Podman
+/// without root keeps its own things there too, so that others have to be put up with.
+struct Corner {
+    setup: Setup,
+    own: Option<TempDir>,
+}
+
+impl Corner {
+    fn of(setup: Setup) -> Self {
+        let own = (setup != Setup::Rootless).then(|| tempfile::tempdir().unwrap());
+        Self { setup, own }
+    }
+
+    fn runtime(&self) -> Option<&str> {
+        let own = self.own.as_ref()?;
+        Some(own.path().to_str().unwrap())
+    }
+
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.setup.command(program);
+        command.envs(self.runtime().map(|own| ("XDG_RUNTIME_DIR", own)));
+        command
+    }
+
+    fn doctor(&self) -> Doctor {
+        let doctor = Doctor::new(self.setup);
+        match self.runtime() {
+            Some(own) => doctor.env("XDG_RUNTIME_DIR", own),
+            None => doctor,
         }
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "somebody else was always faster"
-        );
+    }
+
+    fn left_by(&self, pid: u32) -> Vec<String> {
+        match &self.own {
+            Some(own) => self.setup.left_in(&own.path().join("cordon"), pid),
+            None => self.setup.left_by(pid),
+        }
+    }
+
+    /// Leaves the directory of a run behind, whose owner is dead, and lets it be looked at until nobody
+    /// else removed it first.
+    fn after_a_kill(&self, look: impl Fn(&Self, u32, &str) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let mut run = Run::new(self.setup);
+            if let Some(own) = self.runtime() {
+                run = run.env("XDG_RUNTIME_DIR", own);
+            }
+            let running = run.start_script("sleep 60");
+            let pid = running.pid();
+            running.signal(Signal::KILL);
+            running.end();
+            if look(self, pid, &format!("-{pid}-")) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "somebody else was always faster"
+            );
+        }
     }
 }
 

@@ -154,8 +154,13 @@ impl Setup {
 
     /// Everything that the process with this id left: containers and directories.
     pub(crate) fn left_by(self, pid: u32) -> Vec<String> {
+        self.left_in(&self.runtime(), pid)
+    }
+
+    /// The same, where its directories are elsewhere.
+    pub(crate) fn left_in(self, runtime: &Path, pid: u32) -> Vec<String> {
         let mark = format!("-{pid}-");
-        let directories = fs::read_dir(self.runtime()).into_iter().flatten().flatten();
+        let directories = fs::read_dir(runtime).into_iter().flatten().flatten();
         let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
         self.containers_of(pid)
             .into_iter()

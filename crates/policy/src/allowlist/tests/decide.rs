@@ -350,3 +350,23 @@ fn a_host_from_the_command_line_is_a_domain() {
     assert_eq!(verdict(&list, "GET https://a.example.com/"), "domains[0]");
     assert!(list.allow_host("https://example.com").is_err());
 }
+
+#[test]
+fn another_path_than_that_of_the_graphql_rules_is_refused() {
+    let list = allowlist(
+        "url_prefixes: [{host: api.example.com, path: /graphql, methods: [POST], graphql: {queries: ['*']}}]",
+    );
+    let judged = |path: &str| verdict(&list, &format!("POST https://api.example.com{path}"));
+    assert!(judged("/graphql").ends_with("if its body passes"));
+    assert!(judged("/%67raphql").ends_with("if its body passes"));
+    for path in [
+        "/graphql/",
+        "/api/graphql",
+        "//graphql",
+        "/graphql/x",
+        "/GraphQL",
+        "/graphqls",
+    ] {
+        assert_eq!(judged(path), "path_not_listed", "{path}");
+    }
+}

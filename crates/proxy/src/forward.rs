@@ -85,12 +85,17 @@ pub(crate) fn for_http2(request: &mut Request<RequestBody>, scheme: Scheme) {
 /// Takes from a response what belonged to the upstream connection.
 pub(crate) fn response<B>(response: Response<B>) -> (response::Parts, B) {
     let (mut parts, body) = response.into_parts();
-    strip(&mut parts.headers);
-    // It would send the client to a UDP port that nobody serves.
-    parts.headers.remove(header::ALT_SVC);
+    response_fields(&mut parts.headers);
     parts.extensions.clear();
     parts.version = Version::default();
     (parts, body)
+}
+
+/// Takes from the fields of a response, be it the final one or not, what belonged to the upstream connection.
+pub(crate) fn response_fields(headers: &mut HeaderMap) {
+    strip(headers);
+    // It would send the client to a UDP port that nobody serves.
+    headers.remove(header::ALT_SVC);
 }
 
 /// Removes the fields that are for one connection only, and those that `Connection` names.

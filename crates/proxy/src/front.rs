@@ -7,6 +7,7 @@
 
 mod framing;
 mod head;
+mod lane;
 
 use std::{
     io,
@@ -31,6 +32,8 @@ use crate::{Limits, refusal::MalformedHead};
 use framing::Framing;
 pub(crate) use head::BadHead;
 use head::Parsed;
+use lane::Lane;
+pub(crate) use lane::Turn;
 
 /// A connection whose request heads have been looked at.
 pub(crate) struct Front<S> {
@@ -41,6 +44,8 @@ pub(crate) struct Front<S> {
     buffer: BytesMut,
     /// How much of the buffer was searched for the end of a head.
     searched: usize,
+    /// What is left to write of heads from the lane.
+    interim: BytesMut,
     timer: Option<Pin<Box<Sleep>>>,
     bounds: Bounds,
 }
@@ -55,6 +60,8 @@ pub(crate) struct Heads {
     /// Whether a request has ended since the front last looked.
     ended: AtomicBool,
     upgraded: AtomicBool,
+    /// Interim responses to the request under way.
+    pub(crate) lane: Lane,
 }
 
 impl Heads {
@@ -127,6 +134,7 @@ impl<S> Front<S> {
             state: State::Head,
             buffer: read,
             searched: 0,
+            interim: BytesMut::new(),
             timer: None,
             bounds: Bounds {
                 head_bytes: limits.header_bytes,
@@ -287,6 +295,32 @@ impl<S: AsyncRead + Unpin> Front<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Front<S> {
+    /// Writes the heads that wait in the lane.
+    fn poll_lane(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_interim(cx))?;
+            let unread = matches!(self.state, State::Pass(0, framing) if !framing.is_done());
+            match self.heads.lane.next(unread, cx) {
+                Some(heads) => self.interim = heads,
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    /// Writes to its end what was begun. Nothing else may be written before that.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.interim.is_empty() {
+            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.interim))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.interim.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Front<S> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -336,11 +370,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
+        let this = self.get_mut();
+        ready!(this.poll_interim(cx))?;
+        Pin::new(&mut this.inner).poll_write(cx, buf)
     }
 
+    /// The library flushes when it has written all that it holds, so interim responses go here. Once the
+    /// response has begun there are none.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+        let this = self.get_mut();
+        if !this.heads.lane.is_closed() {
+            ready!(this.poll_lane(cx))?;
+        }
+        Pin::new(&mut this.inner).poll_flush(cx)
     }
 
     /// Closes our side first. A socket that is dropped with unread bytes in it is reset, and the
@@ -383,7 +425,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
+        let this = self.get_mut();
+        ready!(this.poll_interim(cx))?;
+        Pin::new(&mut this.inner).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -405,3 +449,6 @@ const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 /// One read of what is dropped; lives on the stack.
 const LINGER_READ: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -37,6 +37,7 @@ mod frames;
 mod front;
 mod head;
 mod inspect;
+mod interim;
 mod limits;
 mod log;
 mod memory;

@@ -3,7 +3,7 @@
 //! Every path through here ends with exactly one record. Nothing is dialled before the whole head
 //! was allowed.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, future::poll_fn, sync::Arc};
 
 use arc_swap::ArcSwap;
 use cordon_policy::{Allowlist, Decision, Denial, Grant, RequestHead, Scheme, Target};
@@ -23,6 +23,7 @@ use crate::{
     front::{BadHead, Heads},
     head::{self, Arrival, Head, Kind},
     inspect,
+    interim::Interim,
     log::{Location, Log, Place, Slot},
     refusal::{MalformedHead, Refusal},
     tasks::Tasks,
@@ -74,6 +75,7 @@ impl Client {
             Ok(head) => self.decide(&mut exchange, parts, body, &head).await,
             Err(refusal) => Err(refusal),
         };
+        poll_fn(|_| self.heads.lane.poll_close()).await;
         Ok(match answered {
             Ok(Answer::Upstream(sent, scrub)) => self.pass_on(sent, scrub, exchange),
             Ok(Answer::Tunnel(tunnel)) => tunnel.begin(&self, exchange),
@@ -152,13 +154,15 @@ impl Client {
             _ => Leg::Auto,
         };
         let route = self.route(head, leg, grant);
+        let version = parts.version;
         let request = forward::request(parts, head, body);
         let (request, scrub) = self
             .shared
             .credentials
             .apply(route.scheme, route.host, request, exchange)
             .await?;
-        match self.shared.upstreams.send(route, request).await {
+        let interim = self.interim(version, scrub.as_ref(), exchange);
+        match self.shared.upstreams.send(route, request, interim).await {
             Ok(sent) => Ok(Answer::Upstream(sent, scrub)),
             Err(trouble) => Err(match exchange.traffic().unsigned.get() {
                 Some(&error) => Refused::Signature(error).into(),
@@ -175,6 +179,21 @@ impl Client {
             leg,
             grant,
         }
+    }
+
+    /// Whom to tell of interim responses. HTTP/1.0 does not know them, and to an HTTP/2 client the library cannot
+    /// send any.
+    pub(crate) fn interim<'a>(
+        &'a self,
+        version: Version,
+        scrub: Option<&'a Scrub>,
+        exchange: &'a Exchange,
+    ) -> Option<Interim<'a>> {
+        (version == Version::HTTP_11).then(|| Interim {
+            client: &self.heads,
+            scrub,
+            traffic: exchange.traffic(),
+        })
     }
 
     pub(crate) fn pass_on(

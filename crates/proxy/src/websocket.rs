@@ -51,6 +51,7 @@ pub(crate) async fn open(
     grant: &Grant<'_>,
 ) -> Result<Opened, Refusal> {
     let route = client.route(head, Leg::Http1, grant);
+    let version = parts.version;
     let mut request = Request::from_parts(parts, ());
     let upgrade = hyper::upgrade::on(&mut request);
     let (parts, ()) = request.into_parts();
@@ -70,7 +71,9 @@ pub(crate) async fn open(
         .credentials
         .apply(route.scheme, route.host, request, exchange)
         .await?;
-    let sent = client.shared.upstreams.send(route, request).await?;
+    let interim = client.interim(version, scrub.as_ref(), exchange);
+    let upstreams = &client.shared.upstreams;
+    let sent = upstreams.send(route, request, interim).await?;
     let switching = sent.response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if let (true, Some(key)) = (switching, key)
         && sent.response.headers().get(header::SEC_WEBSOCKET_ACCEPT) != Some(&accept(&key))
@@ -107,7 +110,7 @@ impl Opened {
             exchange
                 .traffic()
                 .scrubbed
-                .store(scrub.headers(&mut parts.headers), Ordering::Relaxed);
+                .fetch_add(scrub.headers(&mut parts.headers), Ordering::Relaxed);
         }
         match kind {
             Kind::ExtendedConnect => {

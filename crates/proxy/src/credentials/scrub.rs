@@ -24,7 +24,7 @@ pub(crate) struct Scrubbing {
     trailers: Option<HeaderMap>,
     /// Nothing more comes from the upstream.
     over: bool,
-    /// Replacements of headers and trailers.
+    /// Replacements of headers and trailers, those of interim responses included.
     in_fields: u64,
 }
 
@@ -36,7 +36,8 @@ impl Scrubbing {
         has_body: bool,
         traffic: &Traffic,
     ) -> Result<Option<Self>, ScrubError> {
-        let in_fields = scrub.headers(&mut parts.headers);
+        let interim = traffic.scrubbed.load(Ordering::Relaxed);
+        let in_fields = interim + scrub.headers(&mut parts.headers);
         traffic.scrubbed.store(in_fields, Ordering::Relaxed);
         if !has_body {
             return Ok(None);

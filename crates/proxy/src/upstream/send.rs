@@ -24,6 +24,7 @@ use crate::{
     ahead::Buffers,
     body::{RequestBody, Traffic},
     forward,
+    interim::Interim,
     tasks::Tasks,
 };
 
@@ -72,11 +73,12 @@ impl Upstreams {
         Ok(upstreams)
     }
 
-    /// Sends a request in origin form, and waits for the head of the response.
+    /// Sends a request in origin form, and waits for the head of the response. Tells of interim responses meanwhile.
     pub(crate) async fn send(
         &self,
         route: Route<'_>,
         mut request: Request<RequestBody>,
+        interim: Option<Interim<'_>>,
     ) -> Result<Sent, Trouble> {
         let key = Key {
             scheme: route.scheme,
@@ -92,7 +94,7 @@ impl Upstreams {
                 // Dialling is rare and its future large; requests that need not dial shall not carry it.
                 None => Box::pin(self.open(&key, route)).await?,
             };
-            match self.send_over(connection, &key, request).await {
+            match self.send_over(connection, &key, request, interim).await {
                 Ok(sent) => return Ok(sent),
                 // The upstream closed it while it waited; nothing was sent.
                 Err(Unsent::Again(unsent)) if !fresh => request = *unsent,
@@ -164,6 +166,7 @@ impl Upstreams {
         connection: Connection,
         key: &Key,
         mut request: Request<RequestBody>,
+        interim: Option<Interim<'_>>,
     ) -> Result<Sent, Unsent> {
         let Connection { sender, address } = connection;
         let upload = request.body().traffic().cloned();
@@ -173,9 +176,7 @@ impl Upstreams {
                     return Err(Unsent::Again(Box::new(request)));
                 }
                 forward::for_http1(&mut request);
-                if let Some(upload) = &upload {
-                    wait_for_continue(&mut request, upload);
-                }
+                listen(&mut request, upload.as_ref(), interim);
                 let sending = sender.try_send_request(request);
                 let response = self.shared.answer(key, upload.as_deref(), sending).await?;
                 let lease = Lease::http1(&self.shared, key, sender, address, upload);
@@ -271,18 +272,45 @@ fn settled(key: &Key, attempt: Attempt) -> Result<Response<Incoming>, Unsent> {
     })
 }
 
-/// A client that waits to be asked for its body is asked when the upstream asks.
-fn wait_for_continue(request: &mut Request<RequestBody>, upload: &Arc<Traffic>) {
+/// Hears what the upstream says before it answers. A client that waits to be asked for its body is asked when the
+/// upstream asks.
+fn listen(
+    request: &mut Request<RequestBody>,
+    upload: Option<&Arc<Traffic>>,
+    interim: Option<Interim<'_>>,
+) {
     let expects = request.headers().get(header::EXPECT);
-    if !expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
-        upload.gate.open();
+    let expects =
+        expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    let asked = match upload {
+        Some(upload) if expects => {
+            upload.gate.shut();
+            Some(Arc::clone(upload))
+        }
+        Some(upload) => {
+            upload.gate.open();
+            None
+        }
+        None => None,
+    };
+    let relay = interim.map(Interim::relay);
+    if asked.is_none() && relay.is_none() {
         return;
     }
-    upload.gate.shut();
-    let upload = Arc::clone(upload);
-    hyper::ext::on_informational(request, move |response| {
-        if response.status() == StatusCode::CONTINUE {
+    hyper::ext::on_informational(request, move |response| match response.status() {
+        StatusCode::CONTINUE => {
+            let Some(upload) = &asked else {
+                return;
+            };
+            if let Some(relay) = &relay {
+                relay.pass_continue();
+            }
             upload.gate.open();
+        }
+        status => {
+            if let Some(relay) = &relay {
+                relay.pass(status, response.headers());
+            }
         }
     });
 }

@@ -73,7 +73,9 @@ where
     });
     let mut builder = http1::Builder::new();
     // Both ways in which the library writes.
-    builder.auto_date_header(false).writev(width % 2 == 0);
+    builder
+        .auto_date_header(false)
+        .writev(width.is_multiple_of(2));
     tokio::spawn(builder.serve_connection(TokioIo::new(front), service));
     client
 }
@@ -112,18 +114,20 @@ async fn heads_from_the_lane_come_whole_and_before_their_response_at_every_width
     }
 }
 
+/// Puts heads into the lane, also when it is closed and when it is the next request's turn.
+async fn go_on(heads: Arc<Heads>, turn: Turn) {
+    for _ in 0..500 {
+        heads.lane.put(turn, HINT.as_bytes());
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn heads_that_race_with_the_response_are_whole_and_before_it_or_nowhere() {
     const REQUESTS: usize = 200;
     for width in [1, 7, 64, 4096] {
-        // Whoever hints goes on while the lane is closed and opened for the next request.
         let client = serve(width, |heads, turn| async move {
-            tokio::spawn(async move {
-                for _ in 0..500 {
-                    heads.lane.put(turn, HINT.as_bytes());
-                    tokio::task::yield_now().await;
-                }
-            });
+            tokio::spawn(go_on(heads, turn));
             tokio::task::yield_now().await;
         });
         let answers = converse(client, GET.repeat(REQUESTS) + LAST).await;

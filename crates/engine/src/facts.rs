@@ -64,7 +64,11 @@ impl Facts {
     pub(crate) async fn learn(kind: Kind, program: &Path, cache: &Path) -> Result<Self, Error> {
         let facts = match kind {
             Kind::Podman => Self::from_podman(&ask(kind, program, "json").await?),
-            Kind::Docker => Self::from_docker(&ask(kind, program, "{{json .}}").await?),
+            Kind::Docker => {
+                let mut facts = Self::from_docker(&ask(kind, program, "{{json .}}").await?);
+                facts.local &= !docker_endpoint(program).await.is_some_and(|at| is_far(&at));
+                facts
+            }
         };
         facts.remember(kind, program, cache);
         Ok(facts)
@@ -209,6 +213,23 @@ async fn ask<T: DeserializeOwned>(kind: Kind, program: &Path, format: &str) -> R
     serde_json::from_str(&stdout).map_err(|source| Error::Unreadable { verb, source })
 }
 
+/// Where docker's client finds its daemon, by variable or by context; clients without contexts do not say.
+async fn docker_endpoint(program: &Path) -> Option<String> {
+    let call = Call::new(program, "docker context inspect").args([
+        "context",
+        "inspect",
+        "--format",
+        "{{.Endpoints.docker.Host}}",
+    ]);
+    let output = call.success(b"").await.ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Whether a daemon is called over a network: machines that are installed alike have the same kernel.
+fn is_far(endpoint: &str) -> bool {
+    !endpoint.is_empty() && !endpoint.starts_with("unix://")
+}
+
 /// Where the record of that engine is kept.
 fn record(kind: Kind, program: &Path, cache: &Path) -> Option<PathBuf> {
     let metadata = fs::metadata(program).ok()?;
@@ -307,7 +328,7 @@ struct DockerInfo {
     security_options: Vec<String>,
 }
 
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Programs that close every possible descriptor when they start crawl above this.
 const SOFT_MAX: u64 = 65_536;
@@ -394,6 +415,20 @@ mod tests {
         assert!(local("Debian GNU/Linux 12", here));
         assert!(!local("Docker Desktop", here));
         assert!(!local("Debian GNU/Linux 12", "5.15.0-linuxkit"));
+    }
+
+    #[test]
+    fn docker_over_a_network_is_not_local() {
+        for far in [
+            "tcp://192.0.2.1:2376",
+            "ssh://build@host.example",
+            "http://h",
+        ] {
+            assert!(is_far(far), "{far}");
+        }
+        for here in ["", "unix:///var/run/docker.sock"] {
+            assert!(!is_far(here), "{here}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod listing;
 mod network;
 pub mod process;
 mod spec;
+mod volume;
 
 pub use build::{BuildNetwork, BuildSpec, Namespace};
 pub use container::{Container, ContainerState, ExecSpec, Listed, shell_code};
@@ -41,3 +42,4 @@ pub use facts::{CgroupVersion, Facts};
 pub use image::Image;
 pub use network::{NetworkSpec, Reach};
 pub use spec::{ContainerSpec, Limits, Mount, Network, Resolver, Rlimit, Terminal, Tmpfs};
+pub use volume::Volume;

@@ -25,7 +25,7 @@ pub struct ContainerSpec {
     pub command: Vec<OsString>,
     /// Variables. Their values reach the engine through its own environment, never as arguments.
     pub environment: Vec<(String, String)>,
-    /// Bind mounts.
+    /// What of the engine's machine is seen in it.
     pub mounts: Vec<Mount>,
     /// Empty file systems in memory.
     pub tmpfs: Vec<Tmpfs>,
@@ -62,8 +62,10 @@ pub struct ContainerSpec {
 /// A host path inside a container.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mount {
-    /// The path on the host.
+    /// The path on the host, or in the volume.
     pub source: PathBuf,
+    /// The volume that the path is in.
+    pub volume: Option<String>,
     /// The path in the container.
     pub target: String,
     /// It cannot be written through this mount.
@@ -282,6 +284,7 @@ impl Mount {
     pub fn read_write(source: impl AsRef<Path>, target: impl Into<String>) -> Self {
         Self {
             source: source.as_ref().to_owned(),
+            volume: None,
             target: target.into(),
             read_only: false,
         }
@@ -299,6 +302,10 @@ impl Mount {
     /// `--mount` separates by commas and `--volume` by colons; a path is written in the form whose
     /// separator it does not hold.
     fn argument(&self, arguments: &mut Arguments) -> Result<(), Error> {
+        if let Some(volume) = &self.volume {
+            arguments.pair("--mount", &self.of_volume(volume));
+            return Ok(());
+        }
         let holds = |separator: u8| {
             self.source
                 .as_os_str()
@@ -329,6 +336,17 @@ impl Mount {
         }
         arguments.0.push(value);
         Ok(())
+    }
+
+    fn of_volume(&self, volume: &str) -> String {
+        let mut value = format!("type=volume,source={volume},target={}", self.target);
+        if !self.source.as_os_str().is_empty() {
+            value += &format!(",volume-subpath={}", self.source.display());
+        }
+        if self.read_only {
+            value += ",readonly";
+        }
+        value
     }
 }
 

@@ -7,14 +7,15 @@ use std::{
     iter,
     os::{
         fd::{AsRawFd, OwnedFd, RawFd},
-        unix::{net::UnixStream, process::CommandExt},
+        unix::process::CommandExt,
     },
     process,
 };
 
 use crate::{
-    EINVAL, End, PollEvent, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGTERM, Signals, Workload,
-    out_of_memory_kills, poll_events, reap, send, setsid, signal_all, signal_group, signal_one,
+    End, Host, Signals, Workload, out_of_memory_kills, poll_events, reap, send, signal_all,
+    signal_group, signal_one,
+    sys::{EINVAL, PollEvent, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGTERM, setsid},
 };
 
 /// A container without a workload, in which commands are run as the host orders them.
@@ -46,7 +47,7 @@ impl Hold {
     }
 
     /// Goes on until somebody asks PID 1 itself to end.
-    pub(crate) fn serve(mut self, host: &mut UnixStream, signals: &Signals) -> io::Result<End> {
+    pub(crate) fn serve(mut self, host: &mut Host, signals: &Signals) -> io::Result<End> {
         loop {
             let mut events = [
                 PollEvent::readable(signals.descriptor.as_raw_fd()),
@@ -68,7 +69,7 @@ impl Hold {
     }
 
     /// Does what the host orders next; `None` when its end is closed or it says something unknown.
-    fn obey(&mut self, host: &mut UnixStream) -> Option<()> {
+    fn obey(&mut self, host: &mut Host) -> Option<()> {
         let mut head = [0; 9];
         host.read_exact(&mut head).ok()?;
         let [kind, i0, i1, i2, i3, size @ ..] = head;
@@ -90,7 +91,7 @@ impl Hold {
         Some(())
     }
 
-    fn begin(&mut self, host: &mut UnixStream, id: u32, order: &Workload) {
+    fn begin(&mut self, host: &mut Host, id: u32, order: &Workload) {
         let kills_before = out_of_memory_kills();
         match self.spawn(order) {
             Ok((pid, pipes)) => {
@@ -153,7 +154,7 @@ impl Hold {
     }
 
     /// Tells of every command that ended; what else ended was left behind by one, and is only reaped.
-    fn tell_ended(&mut self, host: &mut UnixStream) {
+    fn tell_ended(&mut self, host: &mut Host) {
         for (pid, end) in iter::from_fn(reap) {
             let Some(at) = self.running.iter().position(|running| running.pid == pid) else {
                 continue;
@@ -166,7 +167,7 @@ impl Hold {
 }
 
 /// Tells the host about one of its commands.
-fn tell(host: &UnixStream, (kind, value): (u8, i32), id: u32, kills: u32, pipes: &[RawFd]) {
+fn tell(host: &Host, (kind, value): (u8, i32), id: u32, kills: u32, pipes: &[RawFd]) {
     let mut bytes = [0; 13];
     bytes[0] = kind;
     bytes[1..5].copy_from_slice(&id.to_le_bytes());

@@ -12,8 +12,12 @@
 //!
 //! ```text
 //! cordon-init DOOR open|shut
+//! cordon-init far ADDRESS TOKEN
 //! cordon-init look NAME DIRECTORY
 //! ```
+//!
+//! Where the container runs in another machine than the host, `far` reaches the host over TCP, through
+//! whoever passes the connection on at that address and takes the content of the file TOKEN for proof.
 //!
 //! The command and its environment come over the connection, so that neither stands in an argument
 //! list on the host or in what the engine keeps of the container.
@@ -23,12 +27,14 @@
     reason = "this is the one process that a container starts with"
 )]
 
+mod far;
 mod hold;
 mod look;
+mod sys;
 
 use std::{
     env,
-    ffi::{OsString, c_int, c_long, c_uint, c_ulong, c_void},
+    ffi::{OsString, c_int, c_long, c_ulong},
     fs,
     io::{self, Read, Write},
     iter, mem,
@@ -43,6 +49,12 @@ use std::{
 };
 
 use hold::Hold;
+use sys::{
+    Control, ControlHead, IoVec, MSG_NOSIGNAL, MessageHead, POLLIN, PR_SET_DUMPABLE, PollEvent,
+    SCM_RIGHTS, SFD_CLOEXEC, SIG_DFL, SIG_IGN, SIG_SETMASK, SIGCHLD, SIGKILL, SIGNAL_INFO_SIZE,
+    SIGTTOU, SOL_SOCKET, SignalSet, WNOHANG, getpid, isatty, kill, poll, prctl, read, sendmsg,
+    setpgid, sigemptyset, sigfillset, signal, signalfd, sigprocmask, tcsetpgrp, waitpid,
+};
 
 /// Where the door listens inside the container; 127.0.0.1 stays free for the workload's own servers.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
@@ -71,8 +83,9 @@ fn main() {
 }
 
 fn run(arguments: Vec<OsString>) -> io::Result<i32> {
-    let (door, mode) = match arguments.as_slice() {
-        [door, mode] => (door, mode),
+    let connect = match arguments.as_slice() {
+        [door, mode] => Connect::Door(door, mode == "open"),
+        [verb, address, token] if verb == "far" => Connect::Far(address, token),
         [verb, name, directory] if verb == "look" => {
             return look::look(name, directory).map(|()| 0);
         }
@@ -80,7 +93,10 @@ fn run(arguments: Vec<OsString>) -> io::Result<i32> {
     };
     refuse_tracing();
     let signals = Signals::block()?;
-    let mut host = connect(door, mode == "open")?;
+    let mut host = match connect {
+        Connect::Door(door, open) => connect_door(door, open)?,
+        Connect::Far(address, token) => far::connect(address, token)?,
+    };
     let (purpose, workload) = wait_for_go(&mut host)?;
 
     let mut end = match workload.moved() {
@@ -100,6 +116,16 @@ fn run(arguments: Vec<OsString>) -> io::Result<i32> {
         End::NotStarted(_) | End::MountMoved(_) => NOT_STARTED,
     })
 }
+
+/// How the host is reached.
+enum Connect<'a> {
+    Door(&'a OsString, bool),
+    Far(&'a OsString, &'a OsString),
+}
+
+/// The connection to the host. One over TCP is handled as if it were a unix stream: reading, writing and
+/// polling are the same, and descriptors are sent over the door alone.
+type Host = UnixStream;
 
 /// How the workload ended, as it is told to the host.
 #[derive(Clone, Copy)]
@@ -151,19 +177,21 @@ fn refuse_tracing() {
     };
 }
 
-fn connect(door: &OsString, open: bool) -> io::Result<UnixStream> {
-    let explain =
-        |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
-    let host = UnixStream::connect(door).map_err(|e| explain("the door is closed", e))?;
+fn explain(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+fn connect_door(door: &OsString, open: bool) -> io::Result<Host> {
+    let host = UnixStream::connect(door).map_err(|e| explain("the door is closed", &e))?;
     if !open {
         send(&host, &mut [HELLO], &[])?;
         return Ok(host);
     }
     let tcp = |port| {
-        TcpListener::bind((ADDRESS, port)).map_err(|e| explain(&format!("bind tcp {port}"), e))
+        TcpListener::bind((ADDRESS, port)).map_err(|e| explain(&format!("bind tcp {port}"), &e))
     };
     let (http, https, dns_tcp) = (tcp(80)?, tcp(443)?, tcp(53)?);
-    let dns_udp = UdpSocket::bind((ADDRESS, 53)).map_err(|e| explain("bind udp 53", e))?;
+    let dns_udp = UdpSocket::bind((ADDRESS, 53)).map_err(|e| explain("bind udp 53", &e))?;
     let sockets = [
         http.as_raw_fd(),
         https.as_raw_fd(),
@@ -175,7 +203,7 @@ fn connect(door: &OsString, open: bool) -> io::Result<UnixStream> {
 }
 
 /// Sends bytes with descriptors attached; the copies here stay the caller's to close.
-fn send(host: &UnixStream, bytes: &mut [u8], descriptors: &[RawFd]) -> io::Result<()> {
+fn send(host: &Host, bytes: &mut [u8], descriptors: &[RawFd]) -> io::Result<()> {
     let mut part = IoVec {
         base: bytes.as_mut_ptr().cast(),
         length: bytes.len(),
@@ -211,7 +239,7 @@ fn send(host: &UnixStream, bytes: &mut [u8], descriptors: &[RawFd]) -> io::Resul
     }
 }
 
-fn wait_for_go(host: &mut UnixStream) -> io::Result<(Purpose, Workload)> {
+fn wait_for_go(host: &mut Host) -> io::Result<(Purpose, Workload)> {
     let mut events = [PollEvent::readable(host.as_raw_fd())];
     if poll_events(&mut events, GO_LIMIT_MS)? == 0 {
         return Err(io::Error::other("the host did not answer in time"));
@@ -252,7 +280,7 @@ struct Step {
 }
 
 impl Workload {
-    fn read(host: &mut UnixStream, size: [u8; 4]) -> io::Result<Self> {
+    fn read(host: &mut Host, size: [u8; 4]) -> io::Result<Self> {
         let mut parts = Vec::new();
         host.take(u64::from(u32::from_le_bytes(size)))
             .read_to_end(&mut parts)?;
@@ -303,7 +331,7 @@ impl Workload {
     }
 
     /// Runs the steps in turn; one that fails is the end of all.
-    fn run(&self, host: &mut UnixStream, signals: &Signals) -> io::Result<End> {
+    fn run(&self, host: &mut Host, signals: &Signals) -> io::Result<End> {
         let mut end = End::Exited(0);
         for step in &self.steps {
             if !step.where_exists.is_empty() && !Path::new(&step.where_exists).exists() {
@@ -371,7 +399,7 @@ fn text(bytes: &[u8]) -> OsString {
 }
 
 /// Waits for the workload to end; signals, orphans and the host's orders are served meanwhile.
-fn supervise(host: &mut UnixStream, signals: &Signals, child: c_int) -> io::Result<End> {
+fn supervise(host: &mut Host, signals: &Signals, child: c_int) -> io::Result<End> {
     loop {
         let mut events = [
             PollEvent::readable(signals.descriptor.as_raw_fd()),
@@ -407,7 +435,7 @@ enum Order {
 }
 
 /// The host's next order; `None` when its end is closed or it says something unknown.
-fn order(host: &mut UnixStream) -> Option<Order> {
+fn order(host: &mut Host) -> Option<Order> {
     let mut bytes = [0; 2];
     host.read_exact(&mut bytes).ok()?;
     match bytes[0] {
@@ -425,7 +453,7 @@ fn reap() -> Option<(c_int, End)> {
     (pid > 0).then(|| (pid, End::of(status)))
 }
 
-fn report(host: &mut UnixStream, kind: u8, value: i32) {
+fn report(host: &mut Host, kind: u8, value: i32) {
     let mut bytes = [0; 9];
     bytes[0] = kind;
     bytes[1..5].copy_from_slice(&value.to_le_bytes());
@@ -509,13 +537,6 @@ impl Signals {
     }
 }
 
-#[repr(C)]
-struct PollEvent {
-    descriptor: c_int,
-    wanted: i16,
-    returned: i16,
-}
-
 impl PollEvent {
     fn readable(descriptor: RawFd) -> Self {
         Self {
@@ -538,81 +559,4 @@ fn poll_events(events: &mut [PollEvent], limit_ms: c_int) -> io::Result<c_int> {
             return Err(error);
         }
     }
-}
-
-// What libc declares and the standard library does not, for 64-bit Linux.
-
-#[repr(C)]
-struct IoVec {
-    base: *mut c_void,
-    length: usize,
-}
-
-#[repr(C)]
-struct MessageHead {
-    name: *mut c_void,
-    name_length: c_uint,
-    parts: *mut IoVec,
-    part_count: usize,
-    control: *mut c_void,
-    control_length: usize,
-    flags: c_int,
-}
-
-#[repr(C)]
-struct ControlHead {
-    length: usize,
-    level: c_int,
-    kind: c_int,
-}
-
-/// A control message head with room for four descriptors right behind it.
-#[repr(C)]
-struct Control {
-    length: usize,
-    level: c_int,
-    kind: c_int,
-    descriptors: [c_int; 4],
-}
-
-/// 1,024 bits, as in libc.
-#[repr(C)]
-struct SignalSet([c_ulong; 16]);
-
-const SIGNAL_INFO_SIZE: usize = 128;
-const SOL_SOCKET: c_int = 1;
-const SCM_RIGHTS: c_int = 1;
-const MSG_NOSIGNAL: c_int = 0x4000;
-const PR_SET_DUMPABLE: c_int = 4;
-const SIG_SETMASK: c_int = 2;
-const SIG_DFL: usize = 0;
-const SIG_IGN: usize = 1;
-const SFD_CLOEXEC: c_int = 0o2_000_000;
-const POLLIN: i16 = 1;
-const WNOHANG: c_int = 1;
-const EINVAL: c_int = 22;
-const SIGHUP: c_int = 1;
-const SIGINT: c_int = 2;
-const SIGKILL: c_int = 9;
-const SIGTERM: c_int = 15;
-const SIGCHLD: c_int = 17;
-const SIGTTOU: c_int = 22;
-
-unsafe extern "C" {
-    fn getpid() -> c_int;
-    fn isatty(descriptor: c_int) -> c_int;
-    fn kill(pid: c_int, signal: c_int) -> c_int;
-    fn poll(events: *mut PollEvent, count: c_ulong, limit_ms: c_int) -> c_int;
-    fn prctl(option: c_int, ...) -> c_int;
-    fn read(descriptor: c_int, buffer: *mut c_void, size: usize) -> c_long;
-    fn sendmsg(socket: c_int, message: *const MessageHead, flags: c_int) -> c_long;
-    fn setpgid(pid: c_int, group: c_int) -> c_int;
-    fn setsid() -> c_int;
-    fn sigemptyset(set: *mut SignalSet) -> c_int;
-    fn sigfillset(set: *mut SignalSet) -> c_int;
-    fn signal(number: c_int, action: usize) -> usize;
-    fn signalfd(descriptor: c_int, set: *const SignalSet, flags: c_int) -> c_int;
-    fn sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
-    fn tcsetpgrp(descriptor: c_int, group: c_int) -> c_int;
-    fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
 }

@@ -123,18 +123,7 @@ impl Door {
 
     async fn take(&self, access: Access) -> Result<(Option<Sockets>, Keeper), Error> {
         let (stream, _) = self.listener.accept().await.map_err(Error::Connection)?;
-        let mut hello = [0];
-        let (size, descriptors) = receive(&stream, &mut hello)
-            .await
-            .map_err(Error::Connection)?;
-        if size == 0 {
-            return Err(Error::Connection(io::ErrorKind::UnexpectedEof.into()));
-        }
-        if hello != [HELLO] {
-            return Err(Error::Foreign {
-                what: "another version's greeting",
-            });
-        }
+        let descriptors = greeted(&stream).await?;
         let sockets = match access {
             Access::Open => Some(Sockets::check(descriptors)?),
             Access::Shut if descriptors.is_empty() => None,
@@ -171,6 +160,23 @@ impl Sockets {
             dns_udp: dns_udp.into(),
         })
     }
+}
+
+/// Waits for the greeting, and takes what comes with it.
+pub(crate) async fn greeted(stream: &UnixStream) -> Result<Vec<OwnedFd>, Error> {
+    let mut hello = [0];
+    let (size, descriptors) = receive(stream, &mut hello)
+        .await
+        .map_err(Error::Connection)?;
+    if size == 0 {
+        return Err(Error::Connection(io::ErrorKind::UnexpectedEof.into()));
+    }
+    if hello != [HELLO] {
+        return Err(Error::Foreign {
+            what: "another version's greeting",
+        });
+    }
+    Ok(descriptors)
 }
 
 /// Some bytes and the descriptors that came with the first of them; no bytes at all is the end.

@@ -33,12 +33,14 @@
 
 mod door;
 mod error;
+mod far;
 mod holder;
 mod install;
 mod keeper;
 
 pub use door::{ADDRESS, Access, Door, Sockets};
 pub use error::Error;
+pub use far::Far;
 pub use holder::{Begun, Ending, Exec, ExecId, Holder, Running};
 pub use install::install;
 pub use keeper::{Before, Ended, Go, Keeper, Mounted, Report};

@@ -7,6 +7,7 @@
     reason = "these tests drive the real program, and stop where it does not do as it should"
 )]
 
+mod far;
 mod hold;
 
 use std::{

@@ -117,6 +117,9 @@ pub enum Error {
         /// What was wrong.
         source: serde_json::Error,
     },
+    /// What the program passes on of PID 1 is no base64.
+    #[error("the proxy passed something on that this version does not understand")]
+    BadRelay,
     /// A line between the program and its keeper has no end.
     #[error("a line between the proxy and its keeper is too long")]
     LineTooLong,

@@ -61,7 +61,7 @@ pub use log::{
     Broken, DnsRecord, DnsResult, Event, Follow, Location, LogTarget, NetworkLog, Notes, OnRecord,
     Place, Record, RequestRecord, Summary, Verdict,
 };
-pub use program::{Answers, Document, Order, serve};
+pub use program::{Answers, Document, Order, RELAY_PORT, Token, serve};
 pub use proxy::Proxy;
 pub use settings::{Bypass, HostRoots, HttpProxy, Settings, Sockets, Upstream, read_ca_bundle};
 pub use upstream::Roots;

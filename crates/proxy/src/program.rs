@@ -4,9 +4,13 @@
 //! line each. Its standard output is a line for each record, and among them one line `ready`. It has no
 //! file and no argument, and it ends when its input does: it cannot outlive its keeper. [`serve`] is the
 //! program's side; [`Document`], [`Order`] and [`Answers`] are the keeper's.
+//!
+//! Where the keeper is in another machine than the workload, the program also passes the bytes of the one
+//! connection on by which the keeper holds the workload's container.
 
 mod answers;
 mod document;
+mod relay;
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -19,21 +23,28 @@ use zeroize::Zeroizing;
 
 pub use answers::Answers;
 pub use document::{Document, Order};
+pub use relay::{RELAY_PORT, Token};
 
 use crate::{Error, OnRecord, Proxy, Sockets};
+use relay::Relay;
 
 /// Serves as the first line of `input` says, until the input ends or orders the end. Records go to
-/// standard output. Needs ports 53, 80 and 443 of the address that it is told, and no other.
+/// standard output. Needs ports 53, 80 and 443 of the address that it is told, and [`RELAY_PORT`] until
+/// PID 1 has come where it is to be waited for; no other.
 pub fn serve(mut input: impl BufRead) -> Result<(), Error> {
     let line = next_line(&mut input)?.ok_or(Error::NoDocument)?;
     let Document {
         mut settings,
         authority,
+        relay,
     } = Document::from_line(&line)?;
     drop(line);
     settings.on_record = Some(on_record());
     let runtime = Runtime::new().map_err(Error::Stream)?;
     let sockets = bind(settings.address)?;
+    let relay = relay
+        .map(|token| Relay::open(settings.address, token))
+        .transpose()?;
     let proxy = runtime.block_on(Proxy::start(sockets, settings, Arc::new(authority)))?;
     io::stdout()
         .lock()
@@ -43,6 +54,11 @@ pub fn serve(mut input: impl BufRead) -> Result<(), Error> {
         match Order::from_line(&line)? {
             Order::Allowlist(allowlist) => proxy.replace_allowlist(allowlist),
             Order::Secrets(replacements) => proxy.replace_secrets(replacements),
+            Order::Relay(bytes) => {
+                if let Some(relay) = &relay {
+                    relay.pass(&bytes);
+                }
+            }
             Order::Stop => {
                 runtime.block_on(proxy.stop());
                 break;
@@ -96,6 +112,9 @@ fn next_line(input: &mut impl BufRead) -> Result<Option<Zeroizing<Vec<u8>>>, Err
 
 /// What is printed once all four sockets are served.
 const READY: &[u8] = b"ready\n";
+
+/// What a line begins with that holds bytes of PID 1, in base64; none are the end of them.
+const RELAYED: u8 = b'<';
 
 /// The longest line in either direction: an allowlist of a million entries fits.
 const LINE_MAX: u64 = 64 << 20;

@@ -1,5 +1,6 @@
 //! What the program prints, read by its keeper.
 
+use data_encoding::BASE64;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
     sync::mpsc,
@@ -9,12 +10,13 @@ use crate::{
     Error, LogTarget, OnRecord, Record, Settings, Summary, credentials::Secrets, log::Writer,
 };
 
-use super::{LINE_MAX, READY};
+use super::{LINE_MAX, READY, RELAYED};
 
 /// The keeper's end: writes the log that the proxy would have written, had it served in this process.
 pub struct Answers<R> {
     lines: BufReader<R>,
     sender: mpsc::Sender<Record>,
+    relayed: Option<mpsc::Sender<Vec<u8>>>,
     writer: Writer,
 }
 
@@ -31,8 +33,18 @@ impl<R: AsyncRead + Unpin> Answers<R> {
         Ok(Self {
             lines: BufReader::new(stdout),
             sender,
+            relayed: None,
             writer,
         })
+    }
+
+    /// Hands on what PID 1 says; no bytes at all are the end of it.
+    #[must_use]
+    pub fn relaying(self, to: mpsc::Sender<Vec<u8>>) -> Self {
+        Self {
+            relayed: Some(to),
+            ..self
+        }
     }
 
     /// Returns once the program serves all four sockets; false when it ends before that.
@@ -66,6 +78,15 @@ impl<R: AsyncRead + Unpin> Answers<R> {
     }
 
     async fn take(&self, line: &[u8]) -> Result<(), Error> {
+        if let Some((&RELAYED, text)) = line.split_first() {
+            let bytes = BASE64.decode(text.trim_ascii_end());
+            let bytes = bytes.map_err(|_| Error::BadRelay)?;
+            if let Some(relayed) = &self.relayed {
+                // Whoever no longer listens has let the container go.
+                drop(relayed.send(bytes).await);
+            }
+            return Ok(());
+        }
         let record = Record::from_line(line).map_err(|source| Error::Answer { source })?;
         // The writer outlives its last sender.
         drop(self.sender.send(record).await);

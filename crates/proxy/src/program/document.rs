@@ -14,6 +14,7 @@ use rustls::{RootCertStore, pki_types::CertificateDer};
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
+use super::Token;
 use crate::{
     AuthorityParts, CertificateAuthority, Error, HostRoots, HttpProxy, Limits, Settings, Upstream,
 };
@@ -25,6 +26,8 @@ pub struct Document {
     pub settings: Settings,
     /// What signs the leaves.
     pub authority: CertificateAuthority,
+    /// What PID 1 of the workload's container brings, where it is to be passed on.
+    pub relay: Option<Token>,
 }
 
 /// What a program that serves can be told.
@@ -34,15 +37,19 @@ pub enum Order {
     Allowlist(Allowlist),
     /// Use other secrets from now on.
     Secrets(SecretReplacements),
+    /// Pass these bytes on to PID 1; none at all are the end.
+    Relay(Vec<u8>),
     /// Cut every connection, print the last records and end.
     Stop,
 }
 
 impl Document {
-    /// The line that makes a program serve as `settings` say, for whoever trusts `authority`.
+    /// The line that makes a program serve as `settings` say, for whoever trusts `authority`, and pass on
+    /// who brings the token of `relay`.
     pub fn line(
         settings: &Settings,
         authority: &CertificateAuthority,
+        relay: Option<&Token>,
     ) -> Result<Zeroizing<Vec<u8>>, Error> {
         let parts = authority.to_parts();
         let replacements = settings
@@ -71,6 +78,7 @@ impl Document {
                 keep_alive_time: upstream.keep_alive_time,
             },
             limits: settings.limits.clone(),
+            relay: relay.map(|token| token.encode().into()),
         })
     }
 
@@ -86,6 +94,10 @@ impl Document {
             not_before: wire.not_before,
             not_after: wire.not_after,
         })?;
+        let relay = wire
+            .relay
+            .map(|token| Token::decode(&token.0))
+            .transpose()?;
         let settings = Settings {
             replacements: replacements(&wire.replacements)?,
             upstream: wire.upstream.into_upstream()?,
@@ -95,6 +107,7 @@ impl Document {
         Ok(Self {
             settings,
             authority,
+            relay,
         })
     }
 }
@@ -108,6 +121,7 @@ impl Order {
                 let bytes = replacements.to_stdin_bytes().map_err(Error::Handover)?;
                 WireOrder::Secrets(text(&bytes)?.to_owned().into())
             }
+            Self::Relay(bytes) => WireOrder::Relay(BASE64.encode(bytes).into()),
             Self::Stop => WireOrder::Stop,
         })
     }
@@ -117,6 +131,11 @@ impl Order {
         match serde_json::from_slice(line).map_err(|_| Error::BadDocument)? {
             WireOrder::Allowlist(text) => Ok(Self::Allowlist(allowlist(&text)?)),
             WireOrder::Secrets(text) => Ok(Self::Secrets(replacements(&text)?)),
+            WireOrder::Relay(text) => {
+                let bytes = BASE64.decode(text.0.as_bytes());
+                let bytes = bytes.map_err(|_| Error::BadDocument)?;
+                Ok(Self::Relay(bytes))
+            }
             WireOrder::Stop => Ok(Self::Stop),
         }
     }
@@ -135,6 +154,7 @@ struct Wire {
     not_after: u64,
     upstream: WireUpstream,
     limits: Limits,
+    relay: Option<Kept>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -142,6 +162,7 @@ struct Wire {
 enum WireOrder {
     Allowlist(Kept),
     Secrets(Kept),
+    Relay(Kept),
     Stop,
 }
 
@@ -296,7 +317,7 @@ fn replacements(text: &Kept) -> Result<SecretReplacements, Error> {
 }
 
 /// Of the lines of both sides; they always come from one build, and this says so when they do not.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -321,7 +342,8 @@ mod tests {
             ..Settings::new([10, 1, 2, 3].into(), allowlist.clone())
         };
         let authority = CertificateAuthority::generate().unwrap();
-        let mut line = Document::line(&settings, &authority).unwrap();
+        let token = Token::new([7; 32]);
+        let mut line = Document::line(&settings, &authority, Some(&token)).unwrap();
         assert_eq!(line.pop(), Some(b'\n'));
         let read = Document::from_line(&line).unwrap();
         assert_eq!(
@@ -329,6 +351,7 @@ mod tests {
             authority.certificate_pem()
         );
         assert_eq!(read.settings.allowlist, allowlist);
+        assert_eq!(read.relay, Some(token));
         assert_eq!(read.settings.address, settings.address);
         assert_eq!(
             format!("{:?}", read.settings.limits),
@@ -357,9 +380,12 @@ mod tests {
             Order::from_line(&Order::Stop.line().unwrap()),
             Ok(Order::Stop)
         ));
+        let line = Order::Relay(b"G\0".to_vec()).line().unwrap();
+        assert!(matches!(Order::from_line(&line), Ok(Order::Relay(read)) if read == b"G\0"));
         for bad in [
             "",
             "{}",
+            "{\"relay\": \"no base64\"}",
             "\"go\"",
             "{\"allowlist\": \"{}x\"}",
             "{\"version\": 2}",

@@ -101,7 +101,7 @@ fn uploads_of_any_size_take_little_memory() {
     let mut proxy = spawn(Command::new(env!("CARGO_BIN_EXE_cordon-proxy")));
     let mut orders = proxy.stdin.take().unwrap();
     orders
-        .write_all(&Document::line(&settings, &authority).unwrap())
+        .write_all(&Document::line(&settings, &authority, None).unwrap())
         .unwrap();
     let mut records = BufReader::new(proxy.stdout.take().unwrap()).lines();
     let ready = records

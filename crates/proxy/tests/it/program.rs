@@ -8,9 +8,10 @@ use std::{
 };
 
 use cordon_policy::Allowlist;
-use cordon_proxy::{Answers, CertificateAuthority, Document, Order, Settings};
+use cordon_proxy::{Answers, CertificateAuthority, Document, Order, RELAY_PORT, Settings, Token};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
     process::{Child, ChildStdin, ChildStdout},
     time::timeout,
 };
@@ -95,6 +96,74 @@ async fn the_log_is_the_keepers_and_like_that_of_a_proxy_in_its_own_process() {
 }
 
 #[tokio::test]
+async fn one_connection_with_the_token_is_passed_on_and_no_other() {
+    let settings = settings("domains: [a.example]");
+    let token = Token::new([0x5a; 32]);
+    let mut program = Program::relaying(&settings, Some(&token)).await;
+    let (sender, mut said) = tokio::sync::mpsc::channel(8);
+    program.answers = program.answers.relaying(sender);
+    assert!(program.answers.ready().await.unwrap());
+    let answers = tokio::spawn(program.answers.end());
+    let relay = (settings.address, RELAY_PORT);
+
+    for wrong in [[0; 32], [0x5b; 32]] {
+        let mut other = TcpStream::connect(relay).await.unwrap();
+        other.write_all(&wrong).await.unwrap();
+        let read = timeout(SOON, other.read(&mut [0])).await.unwrap();
+        assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+    }
+    let mut first = TcpStream::connect(relay).await.unwrap();
+    first.write_all(token.bytes()).await.unwrap();
+    first.write_all(b"hello").await.unwrap();
+    assert_eq!(said.recv().await.unwrap(), b"hello");
+    // From here on there is nobody to bring a token to.
+    let refused = TcpStream::connect(relay).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+
+    let order = Order::Relay(b"go".to_vec()).line().unwrap();
+    program.stdin.write_all(&order).await.unwrap();
+    let mut heard = [0; 2];
+    first.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"go");
+
+    // The end of the program is the end of the connection, however it came about.
+    program.child.kill().await.unwrap();
+    let read = timeout(SOON, first.read(&mut [0])).await.unwrap();
+    assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+    let summary = answers.await.unwrap().unwrap();
+    assert_eq!(summary.lost_records, 0);
+    assert_eq!(said.recv().await, None);
+}
+
+#[tokio::test]
+async fn the_end_of_a_connection_that_is_passed_on_is_told_both_ways() {
+    for from_here in [false, true] {
+        let settings = settings("domains: [a.example]");
+        let token = Token::new([1; 32]);
+        let mut program = Program::relaying(&settings, Some(&token)).await;
+        let (sender, mut said) = tokio::sync::mpsc::channel(8);
+        program.answers = program.answers.relaying(sender);
+        assert!(program.answers.ready().await.unwrap());
+        let _answers = tokio::spawn(program.answers.end());
+        let mut stream = TcpStream::connect((settings.address, RELAY_PORT))
+            .await
+            .unwrap();
+        stream.write_all(token.bytes()).await.unwrap();
+        stream.write_all(b"x").await.unwrap();
+        assert_eq!(said.recv().await.unwrap(), b"x");
+        if from_here {
+            let end = Order::Relay(Vec::new()).line().unwrap();
+            program.stdin.write_all(&end).await.unwrap();
+            let read = timeout(SOON, stream.read(&mut [0])).await.unwrap();
+            assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+        } else {
+            drop(stream);
+        }
+        assert_eq!(timeout(SOON, said.recv()).await.unwrap(), Some(Vec::new()));
+    }
+}
+
+#[tokio::test]
 async fn what_the_program_does_not_understand_is_not_quoted() {
     let (mut child, mut stdin, _) = spawn();
     stdin
@@ -152,9 +221,13 @@ struct Program {
 
 impl Program {
     async fn start(settings: &Settings) -> Self {
+        Self::relaying(settings, None).await
+    }
+
+    async fn relaying(settings: &Settings, relay: Option<&Token>) -> Self {
         let authority = CertificateAuthority::generate().unwrap();
         let (child, mut stdin, stdout) = spawn();
-        let line = Document::line(settings, &authority).unwrap();
+        let line = Document::line(settings, &authority, relay).unwrap();
         stdin.write_all(&line).await.unwrap();
         Self {
             child,

@@ -140,6 +140,21 @@ pub enum SandboxError {
         /// Which engine.
         engine: cordon_engine::Kind,
     },
+    /// The engine's containers are kept through their proxy, and this one would have none.
+    #[error(
+        "{engine} runs its containers in another machine, where only one with a network policy can be kept"
+    )]
+    NotKept {
+        /// Which engine.
+        engine: cordon_engine::Kind,
+    },
+    /// The engine's containers do not share this machine's kernel, so the pipes of commands in a session
+    /// cannot be handed over.
+    #[error("{engine} runs its containers in another machine, where no session can be held")]
+    NotHeld {
+        /// Which engine.
+        engine: cordon_engine::Kind,
+    },
     /// The OCI runtime keeps its sockets to itself, so no door can be opened.
     #[error("a container under gVisor cannot hand over the sockets of the door")]
     RuntimeWithoutDoor,
@@ -306,6 +321,8 @@ impl SandboxError {
             Self::Directory { .. } => Some("set XDG_RUNTIME_DIR and XDG_CACHE_HOME to directories of yours".into()),
             Self::ForeignDirectory { path } => Some(format!("remove {}, or set XDG_RUNTIME_DIR", path.display())),
             Self::NotLocal { .. } => Some("use --topology proxy-container, or a podman or docker that runs on this machine".into()),
+            Self::NotKept { .. } => Some("leave --no-network out and `network_sandbox` on: without an allowlist nothing is reached".into()),
+            Self::NotHeld { .. } => Some("run each command by itself with `cordon run`, or use a podman or docker that runs on this machine".into()),
             Self::RuntimeWithoutDoor => Some("run it with --no-network, or with another --runtime".into()),
             Self::NoProxyProgram { .. } | Self::ProxyNotStatic { .. } => Some(
                 "build it with `make release`, and put target/release/cordon-proxy beside the program that runs".into(),

@@ -1,7 +1,7 @@
 //! Removes what dead owners left, and never what a living one uses.
 //!
 //! A container ends with its keeper, and its engine removes it then; what can be left is a directory, a
-//! network, and a container whose engine was itself killed on the way.
+//! network, a volume, and a container whose engine was itself killed on the way.
 
 mod audit;
 
@@ -47,6 +47,7 @@ pub(crate) async fn sweep(runtime: &Path, engine: &Engine, wiring: Wiring) -> Ve
     if new_boot.is_some() || wiring == Wiring::ProxyContainer {
         removed += sweep_containers(engine, &mut notices).await;
         removed += sweep_networks(engine, &mut notices).await;
+        removed += sweep_volumes(engine, &mut notices).await;
     }
     if let Some(stamp) = new_boot {
         stamp.keep();
@@ -107,14 +108,45 @@ async fn sweep_networks(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
     removed
 }
 
+/// Removes every volume of a dead owner that the engine knows, and says how many there were. None is ever
+/// made where the engine sees the files of this machine.
+async fn sweep_volumes(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
+    let mut keep = |error: cordon_engine::Error| {
+        notices.push(Notice::LeftoversKept {
+            what: error.to_string(),
+        });
+    };
+    let names = abandoned_volumes(engine).await.unwrap_or_else(|error| {
+        keep(error);
+        Vec::new()
+    });
+    let mut removed = 0;
+    for name in names {
+        match engine.remove_volume(&name).await {
+            Ok(()) => removed += 1,
+            Err(error) => keep(error),
+        }
+    }
+    removed
+}
+
+/// Volumes of dead owners.
+async fn abandoned_volumes(engine: &Engine) -> Result<Vec<String>, cordon_engine::Error> {
+    if engine.facts().local {
+        return Ok(Vec::new());
+    }
+    let mut names = engine.volumes(OWNER).await?;
+    names.retain(|name| owner_in(name).is_some_and(|owner| is_abandoned(owner, engine)));
+    Ok(names)
+}
+
 /// Removes a run's directory, and before it what it stands for.
 async fn remove(engine: &Engine, place: &Path, name: String) -> Result<(), SandboxError> {
-    let network = topology::network_of(&name).to_owned();
-    let proxy = topology::container_of(&name);
-    engine.remove(&Container(name)).await?;
+    engine.remove(&Container(name.clone())).await?;
     if place.join(place::NETWORK).exists() {
-        engine.remove(&proxy).await?;
-        engine.remove_network(&network).await?;
+        engine.remove(&topology::container_of(&name)).await?;
+        engine.remove_network(topology::network_of(&name)).await?;
+        topology::remove_files(engine, &name).await?;
     }
     remove_directory(place)
 }

@@ -77,17 +77,12 @@ impl Place {
             source,
             engine: String::new(),
         })?;
-        let resolver = proxy.map(|address| format!("nameserver {address}\n"));
-        self.write("resolv.conf", resolver.unwrap_or_default().as_bytes())?;
-        self.write("hosts", HOSTS.as_bytes())?;
-        self.write(
-            &format!("door/{}", trust::CERTIFICATE),
-            authority.certificate_pem().as_bytes(),
-        )?;
-        self.write(
-            &format!("door/{}", trust::KEY_STORE),
-            &trust::key_store(authority.certificate_der()),
-        )?;
+        for (name, content) in files(authority, proxy) {
+            match name {
+                RESOLVER | HOSTS => self.write(name, &content)?,
+                _ => self.write(&format!("door/{name}"), &content)?,
+            }
+        }
         Ok(door)
     }
 
@@ -115,6 +110,28 @@ impl Drop for Place {
     }
 }
 
+/// What a container needs to find its proxy, if it has one, and to trust it, by name.
+pub(crate) fn files(
+    authority: &CertificateAuthority,
+    proxy: Option<Ipv4Addr>,
+) -> [(&'static str, Vec<u8>); 4] {
+    let resolver = proxy.map(|address| format!("nameserver {address}\n"));
+    let certificate = authority.certificate_pem();
+    let store = trust::key_store(authority.certificate_der());
+    [
+        (RESOLVER, resolver.unwrap_or_default().into_bytes()),
+        (HOSTS, OWN_NAMES.into()),
+        (trust::CERTIFICATE, certificate.as_bytes().to_vec()),
+        (trust::KEY_STORE, store),
+    ]
+}
+
+/// The name server, among the files of a run.
+pub(crate) const RESOLVER: &str = "resolv.conf";
+
+/// The names that need none, among the files of a run.
+pub(crate) const HOSTS: &str = "hosts";
+
 /// What every run's directory and container is called.
 pub(crate) const PREFIX: &str = "cordon-";
 
@@ -124,4 +141,4 @@ pub(crate) const ENGINE: &str = "engine";
 /// There when a network belongs to a run.
 pub(crate) const NETWORK: &str = "network";
 
-const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost\n127.0.0.1 cordon\n";
+const OWN_NAMES: &str = "127.0.0.1 localhost\n::1 localhost\n127.0.0.1 cordon\n";

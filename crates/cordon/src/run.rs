@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cordon_door::{Access, Door, Ended, Go, Keeper, Report};
+use cordon_door::{Access, Door, Ended, Far, Go, Keeper, Report, Sockets};
 use cordon_engine::{Container, Engine};
 use cordon_proxy::Summary;
 use tokio::{process::Child, time::timeout};
@@ -52,6 +52,12 @@ pub(crate) async fn hold(
     orders: Orders,
     hold: &Hold,
 ) -> Result<CommandResult, SandboxError> {
+    let engine = shared.engine()?;
+    if !engine.facts().local {
+        return Err(SandboxError::NotHeld {
+            engine: engine.kind(),
+        });
+    }
     attempt(shared, plan, io, orders, Some(hold)).await
 }
 
@@ -270,11 +276,14 @@ impl Attempt<'_> {
     fn start(
         &self,
         place: &Place,
-        connection: &Connection,
+        connection: &mut Connection,
         io: &Io,
     ) -> Result<Started, SandboxError> {
         let shared = self.shared;
-        let door = place.furnish(&*shared.authority()?, connection.address())?;
+        let entrance = match connection.far() {
+            Some(far) => Entrance::Far(far),
+            None => Entrance::Door(place.furnish(&*shared.authority()?, connection.address())?),
+        };
         let spec = self
             .plan
             .container(shared, self.engine, connection, place, io)?;
@@ -282,7 +291,7 @@ impl Attempt<'_> {
         let mut client = self.engine.spawn(&spec, io.client())?;
         let pumps = Pumps::new(&mut client, &io.sink);
         Ok(Started {
-            door: Some(door),
+            entrance: Some(entrance),
             client,
             pumps,
             container,
@@ -297,13 +306,13 @@ impl Attempt<'_> {
         orders: &mut Orders,
         limit: Option<Duration>,
     ) -> Result<Handover, Failure> {
-        let Some(door) = run.door.take() else {
+        let Some(entrance) = run.entrance.take() else {
             return Err(Failure::Running(SandboxError::NotStarted));
         };
         let limit = limit.unwrap_or(FOREVER);
         let patience = self.shared.config.start_limit.0;
         tokio::select! {
-            handed = door.handover(access, patience) => match handed {
+            handed = entrance.handover(access, patience) => match handed {
                 Ok((sockets, keeper)) => Ok(Handover::Came(sockets, keeper)),
                 Err(source) => {
                     drop(run.client.start_kill());
@@ -395,7 +404,7 @@ enum Unconnected {
 /// A container that has been asked for. When it is dropped on the way, the door closes and the
 /// container ends by itself.
 struct Started {
-    door: Option<Door>,
+    entrance: Option<Entrance>,
     client: Child,
     pumps: Pumps,
     container: Container,
@@ -410,8 +419,27 @@ impl Started {
     }
 }
 
+/// Where a container is waited for.
+enum Entrance {
+    Door(Door),
+    Far(Far),
+}
+
+impl Entrance {
+    async fn handover(
+        self,
+        access: Access,
+        limit: Duration,
+    ) -> Result<(Option<Sockets>, Keeper), cordon_door::Error> {
+        match self {
+            Self::Door(door) => door.handover(access, limit).await,
+            Self::Far(far) => Ok((None, far.greeting(limit).await?)),
+        }
+    }
+}
+
 enum Handover {
-    Came(Option<cordon_door::Sockets>, Keeper),
+    Came(Option<Sockets>, Keeper),
     Cancelled(Cause),
 }
 

@@ -5,20 +5,23 @@
 //! serve, and what is to be taken down at the end.
 
 mod egress;
+mod far;
 mod image;
 mod proxy_container;
 mod subnet;
+mod tar;
 
-use std::{fmt, net::Ipv4Addr, str::FromStr, sync::Arc};
+use std::{ffi::OsString, fmt, net::Ipv4Addr, str::FromStr, sync::Arc};
 
-use cordon_door::Access;
-use cordon_engine::{Engine, Network as EngineNetwork, Resolver};
+use cordon_door::{Access, Door, Far};
+use cordon_engine::{Engine, Network as EngineNetwork, Resolver, Volume};
 use cordon_proxy::{LogTarget, Proxy, Settings, Sockets, Summary};
 
 use crate::{
     CommandSpec, EngineKind, Network, NetworkSandbox, Notice, SandboxConfig, SandboxError,
-    place::Place, sandbox::Shared,
+    place::Place, sandbox::Shared, trust,
 };
+pub(crate) use far::{INIT, TOKEN, remove as remove_files};
 use proxy_container::ProxyContainer;
 pub(crate) use proxy_container::{Surroundings, container_of, network_of};
 
@@ -115,6 +118,12 @@ impl Connection {
         place: &Place,
     ) -> Result<Self, SandboxError> {
         match (&spec.network, shared.wiring()?) {
+            // There, a container is kept through its proxy.
+            (Network::None | Network::Unrestricted, _) if !engine.facts().local => {
+                Err(SandboxError::NotKept {
+                    engine: engine.kind(),
+                })
+            }
             (Network::None, _) => Ok(Self::Unserved(EngineNetwork::None)),
             (Network::Unrestricted, _) => Ok(Self::Unserved(EngineNetwork::Default)),
             (Network::Sandboxed(_), Wiring::Door) => Ok(Self::Door(None)),
@@ -138,6 +147,38 @@ impl Connection {
         match self {
             Self::Door(_) => Access::Open,
             Self::Unserved(_) | Self::ProxyContainer(_) => Access::Shut,
+        }
+    }
+
+    /// What `cordon-init` is called with.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let far = match self {
+            Self::ProxyContainer(proxy) => proxy.relay_address(),
+            Self::Unserved(_) | Self::Door(_) => None,
+        };
+        match far {
+            Some(address) => Far::arguments(address, &far::token_path())
+                .map(Into::into)
+                .into(),
+            None => Door::arguments(trust::BOX, self.access())
+                .map(Into::into)
+                .into(),
+        }
+    }
+
+    /// Where the container's files are, where the engine does not see those of this machine.
+    pub(crate) fn volume(&self) -> Option<&Volume> {
+        match self {
+            Self::Unserved(_) | Self::Door(_) => None,
+            Self::ProxyContainer(proxy) => proxy.volume(),
+        }
+    }
+
+    /// The end at which the container is heard where it cannot come to a door. There is one.
+    pub(crate) fn far(&mut self) -> Option<Far> {
+        match self {
+            Self::Unserved(_) | Self::Door(_) => None,
+            Self::ProxyContainer(proxy) => proxy.far(),
         }
     }
 

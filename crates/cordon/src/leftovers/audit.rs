@@ -11,7 +11,10 @@ use std::{
 
 use cordon_engine::{Choice, Container, Engine, Kind};
 
-use super::{EMPTY_IMAGES, OWNER, dead_places, is_abandoned, owner_in, remove, remove_directory};
+use super::{
+    EMPTY_IMAGES, OWNER, abandoned_volumes, dead_places, is_abandoned, owner_in, remove,
+    remove_directory,
+};
 use crate::{EngineKind, Sandbox, SandboxError, error::with_causes, owner::Owner, place};
 
 /// Something that a dead owner left.
@@ -34,6 +37,8 @@ pub enum LeftoverKind {
     Container,
     /// A network of which no directory is left.
     Network,
+    /// A volume of which no directory is left.
+    Volume,
     /// An image of nothing, for a container that was to prove something.
     Image,
 }
@@ -76,6 +81,7 @@ impl LeftoverKind {
             Self::Run => "run",
             Self::Container => "container",
             Self::Network => "network",
+            Self::Volume => "volume",
             Self::Image => "image",
         }
     }
@@ -122,6 +128,10 @@ impl Cleaned {
                 for name in abandoned.networks {
                     let gone = engine.remove_network(&name).await.map_err(Into::into);
                     self.note(LeftoverKind::Network, name, Some(engine.kind()), gone);
+                }
+                for name in abandoned.volumes {
+                    let gone = engine.remove_volume(&name).await.map_err(Into::into);
+                    self.note(LeftoverKind::Volume, name, Some(engine.kind()), gone);
                 }
                 for name in abandoned.images {
                     let gone = match engine.remove_image(&name).await {
@@ -190,12 +200,14 @@ pub(crate) async fn find(
     };
     let containers = abandoned.containers.into_iter().zip(abandoned.owners);
     let containers = containers.filter(|(_, owner)| !with_a_run(owner));
-    let networks = abandoned.networks.into_iter();
-    let networks = networks.filter(|name| !owner_in(name).is_some_and(with_a_run));
+    let without_a_run = |name: &String| !owner_in(name).is_some_and(with_a_run);
+    let networks = abandoned.networks.into_iter().filter(without_a_run);
+    let volumes = abandoned.volumes.into_iter().filter(without_a_run);
     let found = containers
         .map(|(name, _)| name)
         .map(leftover(LeftoverKind::Container))
         .chain(networks.map(leftover(LeftoverKind::Network)))
+        .chain(volumes.map(leftover(LeftoverKind::Volume)))
         .chain(
             abandoned
                 .images
@@ -213,6 +225,7 @@ struct Abandoned {
     /// Of the containers, one by one.
     owners: Vec<String>,
     networks: Vec<String>,
+    volumes: Vec<String>,
     images: Vec<String>,
 }
 
@@ -235,6 +248,7 @@ async fn abandoned(engine: &Engine) -> Result<Abandoned, cordon_engine::Error> {
         containers,
         owners,
         networks,
+        volumes: abandoned_volumes(engine).await?,
         images,
     })
 }

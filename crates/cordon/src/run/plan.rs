@@ -2,13 +2,20 @@
 
 use std::path::Path;
 
-use cordon_door::Door;
-use cordon_engine::{ContainerSpec, Engine, Limits};
+use cordon_engine::{ContainerSpec, Engine, Limits, Mount, Volume};
 
 use crate::{
-    CommandSpec, Network, Notice, ResourceLimits, SandboxError, leftovers::OWNER, mount::Handles,
-    place::Place, profile::in_memory, sandbox::Shared, shield::Shield, streams::Io,
-    topology::Connection, trust, user::User,
+    CommandSpec, Network, Notice, ResourceLimits, SandboxError,
+    leftovers::OWNER,
+    mount::Handles,
+    place::{HOSTS, Place, RESOLVER},
+    profile::in_memory,
+    sandbox::Shared,
+    shield::Shield,
+    streams::Io,
+    topology::{self, Connection},
+    trust,
+    user::User,
 };
 
 /// A command's spec together with what the sandbox adds to it.
@@ -113,12 +120,14 @@ impl<'a> Plan<'a> {
         io: &Io,
     ) -> Result<ContainerSpec, SandboxError> {
         let spec = self.spec;
-        let mut mounts = our_mounts(place.path(), shared.init()?, connection);
+        let mut mounts = match connection.volume() {
+            Some(volume) => mounts_of_volume(volume),
+            None => mounts_of_place(place.path(), shared.init()?, connection),
+        };
         let theirs = spec.mounts.iter().chain(self.shield.mounts());
-        mounts.extend(theirs.map(|mount| cordon_engine::Mount {
-            source: mount.host_path.clone(),
-            target: mount.container_path.clone(),
+        mounts.extend(theirs.map(|mount| Mount {
             read_only: mount.read_only,
+            ..Mount::read_write(&mount.host_path, &mount.container_path)
         }));
         let mut security = vec!["no-new-privileges".to_owned()];
         if engine.facts().selinux {
@@ -136,9 +145,7 @@ impl<'a> Plan<'a> {
             name: Some(place.name().to_owned()),
             labels: self.labels.clone(),
             entrypoint: Some(INIT.to_owned()),
-            command: Door::arguments(trust::BOX, connection.access())
-                .map(Into::into)
-                .into(),
+            command: connection.arguments(),
             mounts,
             workdir: Some(spec.workdir.clone()),
             user,
@@ -169,32 +176,40 @@ impl<'a> Plan<'a> {
 }
 
 /// What the sandbox itself puts into a container.
-fn our_mounts(place: &Path, init: &Path, connection: &Connection) -> Vec<cordon_engine::Mount> {
-    use cordon_engine::Mount;
+fn mounts_of_place(place: &Path, init: &Path, connection: &Connection) -> Vec<Mount> {
     let mut mounts = vec![
         Mount::read_only(init, INIT),
         Mount::read_only(place.join("door"), trust::BOX),
     ];
     if connection.address().is_some() {
-        mounts.push(Mount::read_only(
-            place.join("resolv.conf"),
-            "/etc/resolv.conf",
-        ));
-        mounts.push(Mount::read_only(place.join("hosts"), "/etc/hosts"));
-        let certificate = place.join("door").join(trust::CERTIFICATE);
-        mounts.extend(
-            trust::BUNDLES
-                .iter()
-                .map(|bundle| Mount::read_only(&certificate, *bundle)),
-        );
-        let store = place.join("door").join(trust::KEY_STORE);
-        mounts.extend(
-            trust::KEY_STORES
-                .iter()
-                .map(|at| Mount::read_only(&store, *at)),
-        );
+        mounts.extend(found_and_trusted(|name, target| {
+            let file = match name {
+                RESOLVER | HOSTS => place.join(name),
+                _ => place.join("door").join(name),
+            };
+            Mount::read_only(file, target)
+        }));
     }
     mounts
+}
+
+/// The same where the engine sees no file of this machine.
+fn mounts_of_volume(volume: &Volume) -> Vec<Mount> {
+    let mut mounts = vec![volume.file(topology::INIT, INIT)];
+    for name in [topology::TOKEN, trust::CERTIFICATE, trust::KEY_STORE] {
+        mounts.push(volume.file(name, format!("{}/{name}", trust::BOX)));
+    }
+    mounts.extend(found_and_trusted(|name, target| volume.file(name, target)));
+    mounts
+}
+
+/// The files by which a container finds its proxy and trusts it, where its programs look for them.
+fn found_and_trusted(mount: impl Fn(&str, &str) -> Mount) -> Vec<Mount> {
+    let found = [(RESOLVER, "/etc/resolv.conf"), (HOSTS, "/etc/hosts")];
+    let bundles = trust::BUNDLES.iter().map(|at| (trust::CERTIFICATE, *at));
+    let stores = trust::KEY_STORES.iter().map(|at| (trust::KEY_STORE, *at));
+    let all = found.into_iter().chain(bundles).chain(stores);
+    all.map(|(name, target)| mount(name, target)).collect()
 }
 
 /// Where `cordon-init` is in a container.

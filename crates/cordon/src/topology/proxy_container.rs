@@ -4,22 +4,36 @@
 //! What the proxy needs goes in over its standard input, what it records comes out over its standard
 //! output, and it ends with its input. Nothing of it is on a disk.
 
-use std::{net::Ipv4Addr, process::Stdio, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use cordon_door::Far;
 
 use cordon_engine::{
     Container, ContainerSpec, Engine, Limits, Network as EngineNetwork, NetworkSpec, Reach,
-    Terminal,
+    Terminal, Volume,
     process::{self, Streams},
 };
-use cordon_proxy::{Answers, Document, Order, Settings, Summary};
+use cordon_proxy::{Answers, Document, Order, RELAY_PORT, Settings, Summary};
 use tokio::{
     io::AsyncWriteExt,
     process::{Child, ChildStdin, ChildStdout},
+    sync::{Mutex, mpsc},
     task::JoinHandle,
     time::timeout,
 };
 
-use super::{egress, image, setting, settings, subnet::Subnet, without_ipv6};
+use super::{
+    egress,
+    far::{self, Files, Orders, Relay},
+    image, setting, settings,
+    subnet::Subnet,
+    without_ipv6,
+};
 use crate::{
     CommandSpec, NetworkSandbox, SandboxError, leftovers::OWNER, place::Place, sandbox::Shared,
 };
@@ -28,11 +42,25 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ProxyContainer {
     remains: Remains,
+    serving: Serving,
+}
+
+/// A proxy that serves.
+#[derive(Debug)]
+struct Serving {
     address: Ipv4Addr,
     client: Child,
-    orders: ChildStdin,
+    orders: Orders,
     records: JoinHandle<Result<Summary, cordon_proxy::Error>>,
     words: JoinHandle<std::io::Result<String>>,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// What there is besides where the engine is in another machine.
+#[derive(Debug)]
+struct Elsewhere {
+    volume: Volume,
+    relay: Relay,
 }
 
 /// What every proxy container of a sandbox needs.
@@ -73,14 +101,7 @@ impl ProxyContainer {
         place.mark_network()?;
         let remains = Remains::new(engine, place);
         match Self::make(shared, surroundings, spec, &remains).await {
-            Ok((address, running)) => Ok(Self {
-                remains,
-                address,
-                client: running.client,
-                orders: running.orders,
-                records: tokio::spawn(running.answers.end()),
-                words: running.words,
-            }),
+            Ok(serving) => Ok(Self { remains, serving }),
             Err(error) => {
                 // Why it could not be made matters more than what could not be removed; the next start
                 // finds that.
@@ -95,37 +116,63 @@ impl ProxyContainer {
         surroundings: &Surroundings,
         spec: &CommandSpec,
         remains: &Remains,
-    ) -> Result<(Ipv4Addr, Running), SandboxError> {
+    ) -> Result<Serving, SandboxError> {
         let engine = &remains.engine;
-        let address = network(engine, &remains.network, &shared.owner.to_string()).await?;
+        let owner = shared.owner.to_string();
+        let address = network(engine, &remains.network, &owner).await?;
         let settings = settings(&shared.config, spec, address).ok_or(SandboxError::NotStarted)?;
-        let document = Document::line(&settings, &*shared.authority()?)?;
-        let container = container(engine, surroundings, remains, &shared.owner.to_string());
-        engine.create(&container).await?;
-        engine
-            .connect_network(&remains.network, &remains.container, address)
-            .await?;
-        let mut running = Running::attach(engine, &remains.container, &settings)?;
-        let limit = shared.config.start_limit.0;
-        let ready = async {
-            // A program that is gone says why by its last words.
-            let told = running.orders.write_all(&document).await;
-            Ok::<_, cordon_proxy::Error>(told.is_ok() && running.answers.ready().await?)
+        let token = match engine.facts().local {
+            true => None,
+            false => Some(far::token()?),
         };
-        let ready = timeout(limit, ready).await;
-        match ready {
-            Ok(Ok(true)) => Ok((address, running)),
-            Ok(Ok(false)) => Err(running.refusal(engine, &surroundings.image).await),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(SandboxError::ProxyNotReady {
-                said: format!("nothing within {} s", limit.as_secs()),
-            }),
-        }
+        let document = Document::line(&settings, &*shared.authority()?, token.as_ref())?;
+        let container = container(engine, surroundings, remains, &owner);
+        let running = async {
+            engine.create(&container).await?;
+            engine
+                .connect_network(&remains.network, &remains.container, address)
+                .await?;
+            let running = Running::attach(engine, &remains.container, &settings)?;
+            running.ready(shared, engine, &container, &document).await
+        };
+        let files = async {
+            let Some(token) = &token else {
+                return Ok(None);
+            };
+            let files = Files {
+                place: &remains.network,
+                image: &surroundings.image,
+                labels: container.labels.clone(),
+                proxy: address,
+                token,
+            };
+            files.put(shared, engine).await.map(Some)
+        };
+        // Both to their end: an engine may go on with what its client no longer waits for.
+        let (running, volume) = tokio::join!(running, files);
+        running?.serving(address, volume?)
     }
 
     /// Where the workload finds it.
     pub(super) fn address(&self) -> Ipv4Addr {
-        self.address
+        self.serving.address
+    }
+
+    /// Where PID 1 of the workload's container finds who passes its connection on, if that is needed.
+    pub(super) fn relay_address(&self) -> Option<SocketAddr> {
+        let address = (self.serving.address, RELAY_PORT);
+        self.serving.elsewhere.as_ref().map(|_| address.into())
+    }
+
+    /// Where the files of the workload's container are, if the engine does not see those of this machine.
+    pub(super) fn volume(&self) -> Option<&Volume> {
+        let elsewhere = self.serving.elsewhere.as_ref();
+        elsewhere.map(|elsewhere| &elsewhere.volume)
+    }
+
+    /// The end at which PID 1 of the workload's container will be heard, if it is not at a door.
+    pub(super) fn far(&mut self) -> Option<Far> {
+        self.serving.elsewhere.as_mut()?.relay.end()
     }
 
     /// The network that the workload is to be on.
@@ -141,30 +188,36 @@ impl ProxyContainer {
         ];
         for order in orders {
             // One that is gone will be noticed as such.
-            drop(self.orders.write_all(&order.line()?).await);
+            let line = order.line()?;
+            drop(self.serving.orders.lock().await.write_all(&line).await);
         }
         Ok(())
     }
 
     /// Returns once the proxy has ended by itself.
     pub(super) async fn lost(&mut self) {
-        drop(self.client.wait().await);
+        drop(self.serving.client.wait().await);
+        if let Some(elsewhere) = &self.serving.elsewhere {
+            elsewhere.relay.cut();
+        }
     }
 
     /// Ends the proxy and removes both its container and the network, which is empty by now.
     pub(super) async fn release(self) -> Result<Summary, SandboxError> {
-        let Self {
-            remains,
+        let Self { remains, serving } = self;
+        let Serving {
             mut client,
-            mut orders,
+            orders,
             records,
             words,
+            elsewhere,
             ..
-        } = self;
+        } = serving;
         if let Ok(stop) = Order::Stop.line() {
             // One that is gone needs no order.
-            drop(orders.write_all(&stop).await);
+            drop(orders.lock().await.write_all(&stop).await);
         }
+        drop(elsewhere);
         drop(orders);
         let summary = match timeout(DRAIN, records).await {
             Ok(Ok(summary)) => summary.map_err(SandboxError::from),
@@ -185,6 +238,7 @@ struct Running {
     client: Child,
     orders: ChildStdin,
     answers: Answers<ChildStdout>,
+    said: mpsc::Receiver<Vec<u8>>,
     words: JoinHandle<std::io::Result<String>>,
 }
 
@@ -206,11 +260,58 @@ impl Running {
                 said: String::new(),
             });
         };
+        let (sender, said) = mpsc::channel(far::SAID);
         Ok(Self {
             client,
             orders,
-            answers: Answers::new(stdout, settings)?,
+            answers: Answers::new(stdout, settings)?.relaying(sender),
+            said,
             words,
+        })
+    }
+
+    /// Tells it how to serve, and returns once it does.
+    async fn ready(
+        mut self,
+        shared: &Shared,
+        engine: &Engine,
+        container: &ContainerSpec,
+        document: &[u8],
+    ) -> Result<Self, SandboxError> {
+        let limit = shared.config.start_limit.0;
+        let ready = async {
+            // A program that is gone says why by its last words.
+            let told = self.orders.write_all(document).await;
+            Ok::<_, cordon_proxy::Error>(told.is_ok() && self.answers.ready().await?)
+        };
+        let ready = timeout(limit, ready).await;
+        match ready {
+            Ok(Ok(true)) => Ok(self),
+            Ok(Ok(false)) => Err(self.refusal(engine, &container.image).await),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(SandboxError::ProxyNotReady {
+                said: format!("nothing within {} s", limit.as_secs()),
+            }),
+        }
+    }
+
+    /// Takes its records from now on, and passes the workload's connection on where there is a volume.
+    fn serving(self, address: Ipv4Addr, volume: Option<Volume>) -> Result<Serving, SandboxError> {
+        let orders = Arc::new(Mutex::new(self.orders));
+        let elsewhere = match volume {
+            None => None,
+            Some(volume) => Some(Elsewhere {
+                volume,
+                relay: Relay::start(&orders, self.said)?,
+            }),
+        };
+        Ok(Serving {
+            address,
+            client: self.client,
+            orders,
+            records: tokio::spawn(self.answers.end()),
+            words: self.words,
+            elsewhere,
         })
     }
 
@@ -287,12 +388,16 @@ pub(super) async fn remove_all(engine: &Engine, place: &Place) -> Result<(), San
     remove(engine, &container, network_of(place.name())).await
 }
 
-/// Removes a proxy container, then its network, which the workload may be leaving only now.
+/// Removes a proxy container, then its network and its volume, which the workload may be leaving only now.
 async fn remove(engine: &Engine, container: &Container, network: &str) -> Result<(), SandboxError> {
     engine.remove(container).await?;
     let mut tries = REMOVE_TRIES;
     loop {
-        match engine.remove_network(network).await {
+        let removed = match engine.remove_network(network).await {
+            Ok(()) => far::remove(engine, network).await,
+            Err(error) => Err(error),
+        };
+        match removed {
             Ok(()) => return Ok(()),
             Err(_) if tries > 0 => tries -= 1,
             Err(error) => return Err(error.into()),

@@ -8,12 +8,15 @@ use cordon::{
 
 use crate::bridge::stand_in::{Notices, StandIn};
 
-/// An engine that has no images and no networks, takes whatever it is given, and starts nothing.
+/// An engine that has no images and no networks, takes whatever it is given, starts what stands for a proxy
+/// that is ready, and no workload.
 const ENGINE: &str = r#"case "$1 $2" in
     "info "*) cat "@HOME@/info";;
+    "volume inspect") echo /var/lib/engine/volumes/it/_data;;
     "image inspect") echo "Error: no such image: image not known" >&2; exit 1;;
     "network inspect") echo "Error: network not found" >&2; exit 1;;
-    "start "*) echo "Error: this engine starts nothing" >&2; exit 125;;
+    "start "*) echo ready; exec cat > /dev/null;;
+    "run "*) echo "Error: this engine runs nothing" >&2; exit 125;;
     "create "*) echo 0123456789ab;;
     *) ;;
     esac"#;
@@ -78,9 +81,17 @@ impl Asked {
         calls.remove(0)
     }
 
+    /// How the proxy container was asked for.
+    fn proxy(&self) -> String {
+        let mut calls = self.calls("create ");
+        calls.retain(|call| call.contains(" --entrypoint /cordon-proxy "));
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        calls.remove(0)
+    }
+
     /// What must hold of every proxy container, whatever runs it.
     fn proxy_is_held(&self) {
-        let create = self.only("create ");
+        let create = self.proxy();
         for words in [
             " --pull=never ",
             " --rm ",
@@ -107,18 +118,60 @@ impl Asked {
 
     /// Everything that was made has been taken away again.
     fn nothing_is_left(&self) {
-        let create = self.only("create ");
-        let words: Vec<_> = create.split(' ').collect();
-        let at = words.iter().position(|word| *word == "--name").unwrap();
-        let proxy = words[at + 1];
+        let proxy = after(&self.proxy(), "--name");
         let network = proxy.strip_suffix("-proxy").unwrap();
-        assert!(self.calls("rm ").iter().any(|call| call.ends_with(proxy)));
+        assert!(self.calls("rm ").iter().any(|call| call.ends_with(&proxy)));
         let removed = self.calls("network rm");
         assert!(
             removed.iter().any(|call| call.ends_with(network)),
             "{removed:?}"
         );
     }
+}
+
+impl Asked {
+    /// What must hold of a workload whose engine sees nothing of this machine: its files come from a
+    /// volume that was filled over the engine's own connection, and it is kept through its proxy.
+    fn needs_nothing_of_this_machine(&self, file: impl Fn(&str, &str) -> String) {
+        let run = self.only("run ");
+        let name = after(&run, "--name");
+        assert!(self.only("volume create").ends_with(&name));
+        let mut creates = self.calls("create ");
+        creates.retain(|call| after(call, "--name") == format!("{name}-files"));
+        assert_eq!(creates.len(), 1);
+        let whole = format!(" --mount type=volume,source={name},target=/files ");
+        assert!(creates[0].contains(&whole), "{creates:?}");
+        assert!(creates[0].contains(" --network none "), "{creates:?}");
+        assert_eq!(self.only("cp "), format!("cp - {name}-files:/files"));
+        for (file_name, target) in [
+            ("init", "/.cordon/init"),
+            ("token", "/.cordon/door/token"),
+            ("ca.pem", "/.cordon/door/ca.pem"),
+            ("resolv.conf", "/etc/resolv.conf"),
+            ("hosts", "/etc/hosts"),
+            ("ca.pem", "/etc/ssl/certs/ca-certificates.crt"),
+        ] {
+            let mount = format!(
+                " --mount {} ",
+                file(file_name, target).replace("NAME", &name)
+            );
+            assert!(run.contains(&mount), "{mount}: {run}");
+        }
+        let home = self.engine.path().to_str().unwrap();
+        assert!(!run.contains(home), "{run}");
+        let (_, command) = run.split_once(" debian:12 ").unwrap();
+        let words: Vec<_> = command.split(' ').collect();
+        assert!(words[1].ends_with(":7700"), "{command}");
+        assert_eq!((words[0], words[2]), ("far", "/.cordon/door/token"));
+        let removed = self.calls("volume rm");
+        assert_eq!(removed, [format!("volume rm {name}")]);
+    }
+}
+
+/// The word behind another one.
+fn after(call: &str, flag: &str) -> String {
+    let mut words = call.split(' ').skip_while(|word| *word != flag);
+    words.nth(1).unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
@@ -137,7 +190,7 @@ async fn a_podman_machine_gets_a_proxy_container_without_being_told() {
     );
     let sealed = asked.calls("network create").remove(1);
     assert!(sealed.starts_with("network create --internal --disable-dns --subnet "));
-    let create = asked.only("create ");
+    let create = asked.proxy();
     assert!(create.contains(" --http-proxy=false --read-only-tmpfs=false "));
     // Its client takes no runtime, on no call.
     assert!(
@@ -147,6 +200,9 @@ async fn a_podman_machine_gets_a_proxy_container_without_being_told() {
             .concat()
             .contains(&"--runtime".to_owned())
     );
+    asked.needs_nothing_of_this_machine(|name, target| {
+        format!("type=bind,source=/var/lib/engine/volumes/it/_data/{name},target={target},readonly")
+    });
     asked.nothing_is_left();
 }
 
@@ -158,6 +214,10 @@ async fn podman_5_is_asked_for_the_same() {
     assert!(sealed.starts_with("network create --internal --disable-dns --subnet "));
     let connect = asked.only("network connect");
     assert!(connect.starts_with("network connect --ip "));
+    // It sees the files of this machine.
+    assert_eq!(asked.calls("volume"), Vec::<String>::new());
+    let run = asked.only("run ");
+    assert!(run.ends_with(" debian:12 /.cordon/door/s shut"), "{run}");
     asked.nothing_is_left();
 }
 
@@ -175,9 +235,13 @@ async fn docker_desktop_gets_a_network_without_an_address_of_its_host() {
     assert!(sealed.starts_with(
         "network create --internal --opt com.docker.network.bridge.gateway_mode_ipv4=isolated --subnet "
     ));
-    let create = asked.only("create ");
+    let create = asked.proxy();
     // These are podman's.
     assert!(!create.contains("--http-proxy") && !create.contains("--read-only-tmpfs"));
+    // A path of its own machine would be taken for one of this.
+    asked.needs_nothing_of_this_machine(|name, target| {
+        format!("type=volume,source=NAME,target={target},volume-subpath={name},readonly")
+    });
     asked.nothing_is_left();
 }
 

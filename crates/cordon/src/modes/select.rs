@@ -103,7 +103,12 @@ async fn probe_engine(kind: EngineKind, mode: Mode, config: &SandboxConfig) -> P
         Ok(mut engine) => engine.refresh().await.map(|()| engine),
         Err(error) => Err(error),
     };
-    match answered {
+    let usable = match answered {
+        Ok(engine) if engine.facts().local => Ok(engine),
+        Ok(_) => Err(SandboxError::NotHeld { engine: kind }),
+        Err(error) => Err(error.into()),
+    };
+    match usable {
         Ok(engine) => Probe {
             ok: true,
             mode,

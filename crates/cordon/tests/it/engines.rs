@@ -4,6 +4,7 @@
 use cordon::{
     Allowlist, CommandSpec, EngineChoice, EngineKind, Network, NetworkSandbox, Notice, Sandbox,
     SandboxConfig, SandboxError, Streams, Topology, Wiring,
+    modes::{self, AgentSandbox, Mode},
 };
 
 use crate::bridge::stand_in::{Notices, StandIn};
@@ -260,5 +261,28 @@ async fn an_engine_in_another_machine_is_never_given_the_door() {
         });
         let error = sandbox.startup().await.unwrap_err();
         assert!(matches!(error, SandboxError::NotLocal { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_in_another_machine_is_no_mode_for_sessions_and_says_why() {
+    for (mode, kind, info) in [
+        (Mode::Podman, EngineKind::Podman, PODMAN_MACHINE),
+        (Mode::Docker, EngineKind::Docker, DOCKER_DESKTOP),
+    ] {
+        let engine = StandIn::shell(kind.program(), ENGINE);
+        std::fs::write(engine.path().join("info"), info).unwrap();
+        let config = SandboxConfig {
+            engine: EngineChoice::Program(kind, engine.program.clone()),
+            ..Notices::default().config(engine.path())
+        };
+        let agent = AgentSandbox::new("coder", "/srv");
+        let probe = modes::probe(&agent, mode, &config).await;
+        assert!(!probe.ok, "{probe:?}");
+        assert!(
+            probe.message.contains("no session can be held"),
+            "{probe:?}"
+        );
+        assert!(!probe.hints.is_empty(), "{probe:?}");
     }
 }

@@ -3,9 +3,11 @@
 //! and cache directories, so that no file and no socket there is of any use to its containers.
 
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, Permissions},
+    io,
     net::{Shutdown, TcpListener, TcpStream},
-    os::unix::net::UnixStream,
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
@@ -17,7 +19,7 @@ use rustix::process::Signal;
 use crate::outside::Outside;
 use crate::setup::{DEBIAN, Run, Setup, eventually};
 
-/// Makes two tests of one function: `name::podman` and `name::docker`.
+/// Makes three tests of one function: `name::podman`, `name::rootless` and `name::docker`.
 macro_rules! on_engines_elsewhere {
     ($(fn $name:ident($far:ident) $body:block)*) => {
         $(mod $name {
@@ -27,6 +29,9 @@ macro_rules! on_engines_elsewhere {
 
             #[test]
             fn podman() { claim(&Far::podman()); }
+
+            #[test]
+            fn rootless() { claim(&Far::rootless()); }
 
             #[test]
             fn docker() { claim(&Far::docker()); }
@@ -68,11 +73,11 @@ on_engines_elsewhere! {
     fn when_the_host_process_is_killed_containers_in_another_machine_die_and_the_next_run_cleans_up(far) {
         let running = far.run().start_script("trap '' TERM INT HUP; while :; do sleep 0.1; done");
         let pid = running.pid();
-        assert_eq!(far.setup.containers_of(pid).len(), 2);
+        assert_eq!(far.engine.containers_of(pid).len(), 2);
         assert!(far.left_by(pid).iter().any(|left| left.starts_with("volume ")));
         running.signal(Signal::KILL);
         running.end();
-        eventually("both containers are gone", Duration::from_secs(10), || far.setup.containers_of(pid).is_empty());
+        eventually("both containers are gone", Duration::from_secs(10), || far.engine.containers_of(pid).is_empty());
         let next = far.run().command(["true"]).end();
         assert_eq!(next.code, 0, "{next:?}");
         assert_eq!(far.left_by(pid), Vec::<String>::new());
@@ -82,9 +87,9 @@ on_engines_elsewhere! {
     fn a_run_in_another_machine_whose_proxy_is_lost_fails_and_its_command_ends(far) {
         let running = far.run().start_script("sleep 300");
         let pid = running.pid();
-        let names = far.setup.containers_of(pid);
+        let names = far.engine.containers_of(pid);
         let name = names.iter().find(|name| name.ends_with("-proxy")).unwrap();
-        far.setup.ask(&["kill", name]);
+        far.engine.ask(&["kill", name]);
         let ended = running.end();
         assert_eq!(ended.code, 125, "{ended:?}");
         assert!(ended.stderr.contains("the proxy container was lost"), "{ended:?}");
@@ -134,7 +139,7 @@ for descriptor in range(3, 10):
         assert!(refused.stderr.contains("the door cannot be opened"), "{refused:?}");
         assert!(refused.stderr.contains("hint: use --topology proxy-container"), "{refused:?}");
 
-        let refused = far.aim(Run::session(far.setup)).end();
+        let refused = far.session().end();
         assert_ne!(refused.code, 0, "{refused:?}");
         assert!(refused.stderr.contains("no session can be held"), "{refused:?}");
         assert!(refused.stderr.contains("hint: run each command by itself"), "{refused:?}");
@@ -149,15 +154,15 @@ for descriptor in range(3, 10):
 
 /// An engine that is called over TCP.
 struct Far {
-    setup: Setup,
+    /// As it is asked on its own machine.
+    engine: Setup,
     address: String,
     service: Option<Child>,
 }
 
 impl Far {
     fn podman() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = port.local_addr().unwrap().port();
+        let port = free_port();
         let address = format!("tcp://127.0.0.1:{port}");
         let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.unwrap_or_else(|| env::home_dir().unwrap().join(".cache"));
@@ -184,11 +189,29 @@ impl Far {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        eventually("podman serves", Duration::from_secs(20), || {
-            TcpStream::connect(("127.0.0.1", port)).is_ok()
-        });
+        serves(port);
         Self {
-            setup: Setup::Podman,
+            engine: Setup::Podman,
+            address,
+            service: Some(service),
+        }
+    }
+
+    /// Podman as an ordinary user, which is what a podman machine has: on it, that user is another one.
+    fn rootless() -> Self {
+        let port = free_port();
+        let address = format!("tcp://127.0.0.1:{port}");
+        let service = Setup::Rootless
+            .command("podman")
+            .args(["--runtime", "runc", "system", "service", "--time", "0"])
+            .arg(&address)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        serves(port);
+        Self {
+            engine: Setup::Rootless,
             address,
             service: Some(service),
         }
@@ -213,7 +236,7 @@ impl Far {
             }
         });
         Self {
-            setup: Setup::Docker,
+            engine: Setup::Docker,
             address,
             service: None,
         }
@@ -221,23 +244,39 @@ impl Far {
 
     /// A run on it.
     fn run(&self) -> Run {
-        self.aim(Run::new(self.setup))
+        self.aim(Run::new(self.caller()))
+    }
+
+    /// The start of a session on it.
+    fn session(&self) -> Run {
+        self.aim(Run::session(self.caller()))
     }
 
     fn aim(&self, run: Run) -> Run {
-        let variable = match self.setup {
+        // Its users are not those of this machine.
+        fs::set_permissions(run.path(""), Permissions::from_mode(0o777)).unwrap();
+        let variable = match self.engine {
             Setup::Podman | Setup::Rootless => "CONTAINER_HOST",
             Setup::Docker => "DOCKER_HOST",
         };
         run.env(variable, &self.address)
     }
 
+    /// Who calls it from here.
+    fn caller(&self) -> Setup {
+        match self.engine {
+            Setup::Podman | Setup::Rootless => Setup::Podman,
+            Setup::Docker => Setup::Docker,
+        }
+    }
+
     /// Everything that the process with this id left, networks and volumes among it.
     fn left_by(&self, pid: u32) -> Vec<String> {
         let mark = format!("-{pid}-");
-        let mut left = self.setup.left_by(pid);
+        let mut left = self.caller().left_by(pid);
+        left.extend(self.engine.containers_of(pid));
         for kind in ["network", "volume"] {
-            let listed = self.setup.ask(&[kind, "ls", "--format", "{{.Name}}"]);
+            let listed = self.engine.ask(&[kind, "ls", "--format", "{{.Name}}"]);
             let names = listed.lines().filter(|name| name.contains(&mark));
             left.extend(names.map(|name| format!("{kind} {name}")));
         }
@@ -252,4 +291,15 @@ impl Drop for Far {
             service.wait().unwrap();
         }
     }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn serves(port: u16) {
+    eventually("podman serves", Duration::from_secs(20), || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
 }

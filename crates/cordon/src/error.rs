@@ -140,9 +140,9 @@ pub enum SandboxError {
         /// Which engine.
         engine: cordon_engine::Kind,
     },
-    /// The engine's containers are kept through their proxy, and this one would have none.
+    /// The engine's containers are kept by their own network, and this one would have the engine's.
     #[error(
-        "{engine} runs its containers in another machine, where only one with a network policy can be kept"
+        "{engine} runs its containers in another machine, where one without a network policy cannot be kept"
     )]
     NotKept {
         /// Which engine.
@@ -321,7 +321,7 @@ impl SandboxError {
             Self::Directory { .. } => Some("set XDG_RUNTIME_DIR and XDG_CACHE_HOME to directories of yours".into()),
             Self::ForeignDirectory { path } => Some(format!("remove {}, or set XDG_RUNTIME_DIR", path.display())),
             Self::NotLocal { .. } => Some("use --topology proxy-container, or a podman or docker that runs on this machine".into()),
-            Self::NotKept { .. } => Some("leave --no-network out and `network_sandbox` on: without an allowlist nothing is reached".into()),
+            Self::NotKept { .. } => Some("leave `network_sandbox` on, and allow what is needed".into()),
             Self::NotHeld { .. } => Some("run each command by itself with `cordon run`, or use a podman or docker that runs on this machine".into()),
             Self::RuntimeWithoutDoor => Some("run it with --no-network, or with another --runtime".into()),
             Self::NoProxyProgram { .. } | Self::ProxyNotStatic { .. } => Some(

@@ -32,6 +32,9 @@ pub enum Notice {
     /// Containers do not share this machine's kernel, so nobody can tell whether they were shown the very
     /// directories that were judged.
     MountsUnverified,
+    /// A container that was to have no network has an interface all the same, by which it is kept in another
+    /// machine. Nobody answers there.
+    KeptByNetwork,
     /// SELinux keeps containers from the door; its separation is off for this container.
     SelinuxOff,
     /// Things that dead owners left were removed.
@@ -112,6 +115,7 @@ impl Notice {
             | Self::Pulling { .. } => Level::Info,
             Self::LimitsIgnored { .. }
             | Self::MountsUnverified
+            | Self::KeptByNetwork
             | Self::SelinuxOff
             | Self::LeftoversKept { .. }
             | Self::TopologyTaken {
@@ -150,6 +154,9 @@ impl fmt::Display for Notice {
             }
             Self::MountsUnverified => f.write_str(
                 "the container does not share this kernel: whether its mounts are what was judged cannot be verified",
+            ),
+            Self::KeptByNetwork => f.write_str(
+                "the container has an interface after all, by which it is kept in another machine; nobody answers there",
             ),
             Self::SelinuxOff => f.write_str(
                 "SELinux's separation is off for this container, because it closes the door",

@@ -118,11 +118,14 @@ impl Connection {
         place: &Place,
     ) -> Result<Self, SandboxError> {
         match (&spec.network, shared.wiring()?) {
-            // There, a container is kept through its proxy.
-            (Network::None | Network::Unrestricted, _) if !engine.facts().local => {
-                Err(SandboxError::NotKept {
-                    engine: engine.kind(),
-                })
+            // There, a container is kept by a connection over its network.
+            (Network::Unrestricted, _) if !engine.facts().local => Err(SandboxError::NotKept {
+                engine: engine.kind(),
+            }),
+            (Network::None, _) if !engine.facts().local => {
+                shared.notice(&Notice::KeptByNetwork);
+                let started = ProxyContainer::start(shared, engine, spec, place).await?;
+                Ok(Self::ProxyContainer(Box::new(started)))
             }
             (Network::None, _) => Ok(Self::Unserved(EngineNetwork::None)),
             (Network::Unrestricted, _) => Ok(Self::Unserved(EngineNetwork::Default)),
@@ -187,7 +190,7 @@ impl Connection {
         match self {
             Self::Unserved(_) => None,
             Self::Door(_) => Some(cordon_door::ADDRESS),
-            Self::ProxyContainer(proxy) => Some(proxy.address()),
+            Self::ProxyContainer(proxy) => proxy.address(),
         }
     }
 
@@ -270,7 +273,7 @@ impl Connection {
         match self {
             Self::Unserved(_) | Self::Door(None) => Ok(None),
             Self::Door(Some(proxy)) => Ok(Some(proxy.stop().await)),
-            Self::ProxyContainer(proxy) => proxy.release().await.map(Some),
+            Self::ProxyContainer(proxy) => proxy.release().await,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! program's side; [`Document`], [`Order`] and [`Answers`] are the keeper's.
 //!
 //! Where the keeper is in another machine than the workload, the program also passes the bytes of the one
-//! connection on by which the keeper holds the workload's container.
+//! connection on by which the keeper holds the workload's container; where the workload is to have no
+//! network, it does nothing else.
 
 mod answers;
 mod document;
@@ -26,6 +27,7 @@ pub use document::{Document, Order};
 pub use relay::{RELAY_PORT, Token};
 
 use crate::{Error, OnRecord, Proxy, Sockets};
+use document::Told;
 use relay::Relay;
 
 /// Serves as the first line of `input` says, until the input ends or orders the end. Records go to
@@ -33,12 +35,20 @@ use relay::Relay;
 /// PID 1 has come where it is to be waited for; no other.
 pub fn serve(mut input: impl BufRead) -> Result<(), Error> {
     let line = next_line(&mut input)?.ok_or(Error::NoDocument)?;
+    let told = Told::from_line(&line)?;
+    drop(line);
+    match told {
+        Told::Serve(document) => serve_all(*document, input),
+        Told::Relay(address, token) => pass_on(&Relay::open(address, token)?, input),
+    }
+}
+
+fn serve_all(document: Document, mut input: impl BufRead) -> Result<(), Error> {
     let Document {
         mut settings,
         authority,
         relay,
-    } = Document::from_line(&line)?;
-    drop(line);
+    } = document;
     settings.on_record = Some(on_record());
     let runtime = Runtime::new().map_err(Error::Stream)?;
     let sockets = bind(settings.address)?;
@@ -46,10 +56,7 @@ pub fn serve(mut input: impl BufRead) -> Result<(), Error> {
         .map(|token| Relay::open(settings.address, token))
         .transpose()?;
     let proxy = runtime.block_on(Proxy::start(sockets, settings, Arc::new(authority)))?;
-    io::stdout()
-        .lock()
-        .write_all(READY)
-        .map_err(Error::Stream)?;
+    say_ready()?;
     while let Some(line) = next_line(&mut input)? {
         match Order::from_line(&line)? {
             Order::Allowlist(allowlist) => proxy.replace_allowlist(allowlist),
@@ -68,6 +75,25 @@ pub fn serve(mut input: impl BufRead) -> Result<(), Error> {
     // Whatever still goes on goes on for nobody.
     runtime.shutdown_background();
     Ok(())
+}
+
+/// Passes a connection on, and serves nothing.
+fn pass_on(relay: &Relay, mut input: impl BufRead) -> Result<(), Error> {
+    say_ready()?;
+    while let Some(line) = next_line(&mut input)? {
+        match Order::from_line(&line)? {
+            Order::Relay(bytes) => relay.pass(&bytes),
+            Order::Stop => break,
+            // There is nothing to be judged by them.
+            Order::Allowlist(_) | Order::Secrets(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn say_ready() -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(READY).map_err(Error::Stream)
 }
 
 /// Writes each record as a line. A reader that is slow holds the proxy back, as a slow disk would; one

@@ -121,7 +121,7 @@ impl<'a> Plan<'a> {
     ) -> Result<ContainerSpec, SandboxError> {
         let spec = self.spec;
         let mut mounts = match connection.volume() {
-            Some(volume) => mounts_of_volume(volume),
+            Some(volume) => mounts_of_volume(volume, connection),
             None => mounts_of_place(place.path(), shared.init()?, connection),
         };
         let theirs = spec.mounts.iter().chain(self.shield.mounts());
@@ -194,12 +194,14 @@ fn mounts_of_place(place: &Path, init: &Path, connection: &Connection) -> Vec<Mo
 }
 
 /// The same where the engine sees no file of this machine.
-fn mounts_of_volume(volume: &Volume) -> Vec<Mount> {
+fn mounts_of_volume(volume: &Volume, connection: &Connection) -> Vec<Mount> {
     let mut mounts = vec![volume.file(topology::INIT, INIT)];
     for name in [topology::TOKEN, trust::CERTIFICATE, trust::KEY_STORE] {
         mounts.push(volume.file(name, format!("{}/{name}", trust::BOX)));
     }
-    mounts.extend(found_and_trusted(|name, target| volume.file(name, target)));
+    if connection.address().is_some() {
+        mounts.extend(found_and_trusted(|name, target| volume.file(name, target)));
+    }
     mounts
 }
 

@@ -35,7 +35,8 @@ use super::{
     without_ipv6,
 };
 use crate::{
-    CommandSpec, NetworkSandbox, SandboxError, leftovers::OWNER, place::Place, sandbox::Shared,
+    Allowlist, CommandSpec, NetworkSandbox, SandboxError, leftovers::OWNER, place::Place,
+    sandbox::Shared,
 };
 
 /// A proxy container that serves, and the network that it shares with one workload.
@@ -49,11 +50,21 @@ pub(crate) struct ProxyContainer {
 #[derive(Debug)]
 struct Serving {
     address: Ipv4Addr,
+    serves: Serves,
     client: Child,
     orders: Orders,
     records: JoinHandle<Result<Summary, cordon_proxy::Error>>,
     words: JoinHandle<std::io::Result<String>>,
     elsewhere: Option<Elsewhere>,
+}
+
+/// What a proxy is there for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Serves {
+    /// Requests, on ports 53, 80 and 443.
+    Requests,
+    /// The connection that keeps the workload's container, which has no other use for a network.
+    Connection,
 }
 
 /// What there is besides where the engine is in another machine.
@@ -120,18 +131,30 @@ impl ProxyContainer {
         let engine = &remains.engine;
         let owner = shared.owner.to_string();
         let address = network(engine, &remains.network, &owner).await?;
-        let settings = settings(&shared.config, spec, address).ok_or(SandboxError::NotStarted)?;
         let token = match engine.facts().local {
             true => None,
             false => Some(far::token()?),
         };
-        let document = Document::line(&settings, &*shared.authority()?, token.as_ref())?;
-        let container = container(engine, surroundings, remains, &owner);
+        let (serves, settings, document) = match (settings(&shared.config, spec, address), &token) {
+            (Some(settings), token) => {
+                let line = Document::line(&settings, &*shared.authority()?, token.as_ref())?;
+                (Serves::Requests, settings, line)
+            }
+            (None, Some(token)) => {
+                let nothing = Settings::new(address, Allowlist::default());
+                let line = Document::relay_line(address, token)?;
+                (Serves::Connection, nothing, line)
+            }
+            (None, None) => return Err(SandboxError::NotStarted),
+        };
+        let container = container(engine, surroundings, remains, &owner, (serves, address));
         let running = async {
             engine.create(&container).await?;
-            engine
-                .connect_network(&remains.network, &remains.container, address)
-                .await?;
+            if serves == Serves::Requests {
+                engine
+                    .connect_network(&remains.network, &remains.container, address)
+                    .await?;
+            }
             let running = Running::attach(engine, &remains.container, &settings)?;
             running.ready(shared, engine, &container, &document).await
         };
@@ -150,12 +173,13 @@ impl ProxyContainer {
         };
         // Both to their end: an engine may go on with what its client no longer waits for.
         let (running, volume) = tokio::join!(running, files);
-        running?.serving(address, volume?)
+        running?.serving(address, serves, volume?)
     }
 
-    /// Where the workload finds it.
-    pub(super) fn address(&self) -> Ipv4Addr {
-        self.serving.address
+    /// Where the workload finds it; `None` where it is served nothing.
+    pub(super) fn address(&self) -> Option<Ipv4Addr> {
+        let serves = self.serving.serves == Serves::Requests;
+        serves.then_some(self.serving.address)
     }
 
     /// Where PID 1 of the workload's container finds who passes its connection on, if that is needed.
@@ -203,7 +227,7 @@ impl ProxyContainer {
     }
 
     /// Ends the proxy and removes both its container and the network, which is empty by now.
-    pub(super) async fn release(self) -> Result<Summary, SandboxError> {
+    pub(super) async fn release(self) -> Result<Option<Summary>, SandboxError> {
         let Self { remains, serving } = self;
         let Serving {
             mut client,
@@ -211,6 +235,7 @@ impl ProxyContainer {
             records,
             words,
             elsewhere,
+            serves,
             ..
         } = serving;
         if let Ok(stop) = Order::Stop.line() {
@@ -229,7 +254,8 @@ impl ProxyContainer {
         words.abort();
         drop(client.start_kill());
         remains.remove().await?;
-        summary
+        let summary = summary?;
+        Ok((serves == Serves::Requests).then_some(summary))
     }
 }
 
@@ -296,7 +322,12 @@ impl Running {
     }
 
     /// Takes its records from now on, and passes the workload's connection on where there is a volume.
-    fn serving(self, address: Ipv4Addr, volume: Option<Volume>) -> Result<Serving, SandboxError> {
+    fn serving(
+        self,
+        address: Ipv4Addr,
+        serves: Serves,
+        volume: Option<Volume>,
+    ) -> Result<Serving, SandboxError> {
         let orders = Arc::new(Mutex::new(self.orders));
         let elsewhere = match volume {
             None => None,
@@ -307,6 +338,7 @@ impl Running {
         };
         Ok(Serving {
             address,
+            serves,
             client: self.client,
             orders,
             records: tokio::spawn(self.answers.end()),
@@ -430,6 +462,7 @@ fn container(
     surroundings: &Surroundings,
     remains: &Remains,
     owner: &str,
+    (serves, address): (Serves, Ipv4Addr),
 ) -> ContainerSpec {
     let mut sysctls = vec![
         setting("net.ipv4.ip_unprivileged_port_start", "0"),
@@ -444,9 +477,15 @@ fn container(
         entrypoint: Some(image::PROGRAM.to_owned()),
         user: Some(NOBODY.to_owned()),
         hostname: Some("cordon-proxy".to_owned()),
-        network: EngineNetwork::Named {
-            name: surroundings.egress.to_owned(),
-            address: None,
+        network: match serves {
+            Serves::Requests => EngineNetwork::Named {
+                name: surroundings.egress.to_owned(),
+                address: None,
+            },
+            Serves::Connection => EngineNetwork::Named {
+                name: remains.network.clone(),
+                address: Some(address.to_string()),
+            },
         },
         sysctls,
         capabilities: Some(Vec::new()),

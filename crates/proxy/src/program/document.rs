@@ -82,6 +82,15 @@ impl Document {
         })
     }
 
+    /// The line that makes a program pass on who brings the token at that address, and serve nothing.
+    pub fn relay_line(address: Ipv4Addr, relay: &Token) -> Result<Zeroizing<Vec<u8>>, Error> {
+        line(&WireRelay {
+            version: VERSION,
+            address,
+            relay: relay.encode().into(),
+        })
+    }
+
     /// Reads what [`Document::line`] wrote.
     pub(super) fn from_line(line: &[u8]) -> Result<Self, Error> {
         let wire: Wire = serde_json::from_slice(line).map_err(|_| Error::BadDocument)?;
@@ -109,6 +118,26 @@ impl Document {
             authority,
             relay,
         })
+    }
+}
+
+/// What a program is told first.
+pub(super) enum Told {
+    /// To serve.
+    Serve(Box<Document>),
+    /// To pass a connection on, and nothing else.
+    Relay(Ipv4Addr, Token),
+}
+
+impl Told {
+    pub(super) fn from_line(line: &[u8]) -> Result<Self, Error> {
+        match serde_json::from_slice::<WireRelay>(line) {
+            Ok(wire) if wire.version == VERSION => {
+                Ok(Self::Relay(wire.address, Token::decode(&wire.relay.0)?))
+            }
+            Ok(_) => Err(Error::BadDocument),
+            Err(_) => Document::from_line(line).map(|document| Self::Serve(Box::new(document))),
+        }
     }
 }
 
@@ -155,6 +184,14 @@ struct Wire {
     upstream: WireUpstream,
     limits: Limits,
     relay: Option<Kept>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct WireRelay {
+    version: u32,
+    address: Ipv4Addr,
+    relay: Kept,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -391,7 +428,7 @@ mod tests {
             "{\"version\": 2}",
         ] {
             assert!(Order::from_line(bad.as_bytes()).is_err(), "{bad}");
-            assert!(Document::from_line(bad.as_bytes()).is_err(), "{bad}");
+            assert!(Told::from_line(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 }

@@ -164,6 +164,36 @@ async fn the_end_of_a_connection_that_is_passed_on_is_told_both_ways() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_to_pass_a_connection_on_serves_nothing_else() {
+    let settings = settings("domains: []");
+    let token = Token::new([9; 32]);
+    let (mut child, mut stdin, stdout) = spawn();
+    let line = Document::relay_line(settings.address, &token).unwrap();
+    stdin.write_all(&line).await.unwrap();
+    let (sender, mut said) = tokio::sync::mpsc::channel(8);
+    let mut answers = Answers::new(stdout, &settings).unwrap().relaying(sender);
+    assert!(answers.ready().await.unwrap());
+    let answers = tokio::spawn(answers.end());
+    for port in [53, 80, 443] {
+        TcpStream::connect((settings.address, port))
+            .await
+            .unwrap_err();
+    }
+    let relay = (settings.address, RELAY_PORT);
+    let mut stream = TcpStream::connect(relay).await.unwrap();
+    stream.write_all(token.bytes()).await.unwrap();
+    stream.write_all(b"x").await.unwrap();
+    assert_eq!(said.recv().await.unwrap(), b"x");
+    let stop = Order::Stop.line().unwrap();
+    stdin.write_all(&stop).await.unwrap();
+    timeout(SOON, answers).await.unwrap().unwrap().unwrap();
+    let status = timeout(SOON, child.wait()).await.unwrap().unwrap();
+    assert!(status.success());
+    let read = timeout(SOON, stream.read(&mut [0])).await.unwrap();
+    assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+}
+
+#[tokio::test]
 async fn what_the_program_does_not_understand_is_not_quoted() {
     let (mut child, mut stdin, _) = spawn();
     stdin

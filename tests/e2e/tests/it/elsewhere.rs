@@ -144,11 +144,41 @@ for descriptor in range(3, 10):
         assert!(refused.stderr.contains("no session can be held"), "{refused:?}");
         assert!(refused.stderr.contains("hint: run each command by itself"), "{refused:?}");
 
-        let refused = far.run().flags(["--no-network"]).command(["true"]).end();
+        let run = far.run().flags(["--config", "sandbox.yaml"]).command(["true"]);
+        fs::write(run.path("sandbox.yaml"), "network_sandbox: false\n").unwrap();
+        let refused = run.end();
         assert_eq!(refused.code, 125, "{refused:?}");
-        assert!(refused.stderr.contains("only one with a network policy can be kept"), "{refused:?}");
-        assert!(refused.stderr.contains("hint: leave --no-network out"), "{refused:?}");
+        assert!(refused.stderr.contains("one without a network policy cannot be kept"), "{refused:?}");
+        assert!(refused.stderr.contains("hint: leave `network_sandbox` on"), "{refused:?}");
         assert_eq!(far.left_by(refused.pid), Vec::<String>::new());
+    }
+
+    fn without_a_network_nobody_answers_in_another_machine(far) {
+        let script = r#"
+import concurrent.futures, ipaddress, socket, subprocess
+own = ipaddress.ip_address(subprocess.check_output(["hostname", "-I"], text=True).split()[0])
+net = ipaddress.ip_network((int(own) & ~15, 28))
+targets = [(str(host), port) for host in net.hosts() for port in (22, 53, 80, 443, 2375, 7700, 8080)]
+targets += [("198.18.0.1", 80), ("1.1.1.1", 53), ("169.254.169.254", 80), ("10.88.0.1", 53), ("172.17.0.1", 53)]
+def probe(target):
+    try:
+        socket.create_connection(target, timeout=2).close()
+        return target
+    except OSError:
+        return None
+with concurrent.futures.ThreadPoolExecutor(64) as pool:
+    for found in filter(None, pool.map(probe, targets)):
+        print("open", found)
+try:
+    print(socket.getaddrinfo("example.com", 80))
+except OSError:
+    print("no names")
+"#;
+        let run = far.run().image(DEBIAN).flags(["--no-network"]).sh("python3 -c \"$0\"; exit 6").command_with(&[script]);
+        let ended = run.end();
+        assert_eq!((ended.code, ended.stdout.as_str()), (6, "no names\n"), "{ended:?}");
+        assert!(ended.stderr.contains("nobody answers there"), "{ended:?}");
+        assert_eq!(far.left_by(ended.pid), Vec::<String>::new());
     }
 }
 

@@ -3,12 +3,10 @@
 //! and cache directories, so that no file and no socket there is of any use to its containers.
 
 use std::{
-    env,
     fs::{self, Permissions},
     io,
     net::{Shutdown, TcpListener, TcpStream},
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
-    path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -194,9 +192,7 @@ impl Far {
     fn podman() -> Self {
         let port = free_port();
         let address = format!("tcp://127.0.0.1:{port}");
-        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.unwrap_or_else(|| env::home_dir().unwrap().join(".cache"));
-        let hidden = [Setup::Podman.runtime(), cache.join("cordon")];
+        let hidden = [Setup::Podman.runtime(), "/var/cache/cordon".into()];
         for directory in &hidden {
             fs::create_dir_all(directory).unwrap();
         }

@@ -54,7 +54,9 @@ on_every_engine! {
 
     fn sigterm_and_sigint_end_the_container_and_leave_nothing(setup) {
         for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-            let running = Run::new(setup).start_script("trap 'echo bye; exit 0' TERM; while :; do sleep 0.1; done");
+            let run = Run::new(setup).sh("trap 'echo bye; exit 0' TERM; touch ready; while :; do sleep 0.1; done");
+            let running = run.start();
+            eventually("it listens to signals", Duration::from_secs(120), || run.path("ready").exists());
             let pid = running.pid();
             running.signal(signal);
             let ended = running.end();

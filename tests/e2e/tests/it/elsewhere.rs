@@ -75,7 +75,7 @@ on_engines_elsewhere! {
         assert!(far.left_by(pid).iter().any(|left| left.starts_with("volume ")));
         running.signal(Signal::KILL);
         running.end();
-        eventually("both containers are gone", Duration::from_secs(10), || far.engine.containers_of(pid).is_empty());
+        eventually("both containers are gone", Duration::from_secs(30), || far.engine.containers_of(pid).is_empty());
         let next = far.run().command(["true"]).end();
         assert_eq!(next.code, 0, "{next:?}");
         assert_eq!(far.left_by(pid), Vec::<String>::new());

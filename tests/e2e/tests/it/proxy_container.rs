@@ -276,7 +276,7 @@ on_every_engine! {
         assert_eq!(setup.containers_of(pid).len(), 2);
         running.signal(Signal::KILL);
         running.end();
-        eventually("both containers are gone", Duration::from_secs(5), || setup.containers_of(pid).is_empty());
+        eventually("both containers are gone", Duration::from_secs(30), || setup.containers_of(pid).is_empty());
         beside(setup).command(["true"]).succeed();
         assert_eq!(left_by(setup, pid), Vec::<String>::new());
     }
@@ -307,7 +307,7 @@ on_every_engine! {
         thread::sleep(Duration::from_millis(300));
         running.signal(Signal::TERM);
         assert_eq!(running.end().code, 143);
-        eventually("nothing is left", Duration::from_secs(5), || left_by(setup, pid).is_empty());
+        eventually("nothing is left", Duration::from_secs(30), || left_by(setup, pid).is_empty());
     }
 
     fn a_run_whose_proxy_is_lost_fails_and_its_command_ends(setup) {
@@ -368,7 +368,7 @@ fn auto_takes_the_proxy_container_where_the_engine_is_elsewhere_and_says_so() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("podman serves", Duration::from_secs(10), || {
+    eventually("podman serves", Duration::from_secs(30), || {
         socket.path().join("podman.sock").exists()
     });
     let run = Run::new(Setup::Podman).env("CONTAINER_HOST", &address);

@@ -188,7 +188,7 @@ on_every_engine! {
         let session = Session::start(&run, setup);
         let running = session.begin("trap '' TERM HUP; while :; do sleep 0.1; done");
         session.kill(Signal::KILL);
-        eventually("its container is gone", Duration::from_secs(5), || setup.containers_of(session.pid).is_empty());
+        eventually("its container is gone", Duration::from_secs(30), || setup.containers_of(session.pid).is_empty());
         assert_eq!(running.wait_with_output().unwrap().status.code(), Some(125));
         let again = Session::start(&run, setup);
         assert_eq!(again.name, session.name);

@@ -85,15 +85,8 @@ impl Engine {
     /// When the engine refuses.
     pub async fn volumes(&self, label: &str) -> Result<Vec<String>, Error> {
         let filter = format!("label={label}");
-        let output = self
-            .call(&["volume", "ls"])
-            .args(["--filter", &filter, "--format", "{{.Name}}"])
-            .success(b"")
-            .await?;
-        Ok(String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .map(str::to_owned)
-            .collect())
+        let options = ["--filter", &filter, "--format", "{{.Name}}"];
+        self.listing(&["volume", "ls"], &options).await
     }
 
     /// Unpacks a tar into a directory of a container, which need not run.

@@ -382,16 +382,19 @@ impl Attempt<'_> {
 
     /// Removes a container and sees that it is gone.
     async fn remove(&self, container: &Container) -> Result<(), SandboxError> {
-        for _ in 0..REMOVE_TRIES {
+        let begun = Instant::now();
+        loop {
             self.engine.remove(container).await?;
             if self.engine.inspect(container).await?.is_none() {
                 return Ok(());
             }
+            if begun.elapsed() > REMOVE_LIMIT {
+                return Err(SandboxError::LeftBehind {
+                    container: container.0.clone(),
+                });
+            }
             tokio::time::sleep(REMOVE_PAUSE).await;
         }
-        Err(SandboxError::LeftBehind {
-            container: container.0.clone(),
-        })
     }
 }
 
@@ -515,7 +518,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// How long to wait for the engine's own words after its client was killed.
 const WORDS: Duration = Duration::from_secs(2);
 
-const REMOVE_TRIES: u32 = 10;
+/// How long an engine may take to remove a container. Docker, on a busy disk, takes many seconds for one with
+/// a large image, and says meanwhile that it is at it.
+const REMOVE_LIMIT: Duration = Duration::from_secs(60);
 
 const REMOVE_PAUSE: Duration = Duration::from_millis(200);
 

@@ -71,13 +71,21 @@ impl Engine {
     /// [`Error::NetworkTaken`] when the engine knows one of that name, or has its addresses in use;
     /// else when it refuses.
     pub async fn create_network(&self, spec: &NetworkSpec) -> Result<(), Error> {
-        let call = self.call(&["network", "create"]).args(spec.arguments(self));
-        match call.success(b"").await {
-            Err(Error::Rejected { stderr, .. }) if is_taken(&stderr) => Err(Error::NetworkTaken {
-                name: spec.name.clone(),
-                stderr,
-            }),
-            other => other.map(drop),
+        let mut tries = CREATE_TRIES;
+        loop {
+            let call = self.call(&["network", "create"]).args(spec.arguments(self));
+            match call.success(b"").await {
+                Err(Error::Rejected { stderr, .. }) if is_taken(&stderr) => {
+                    return Err(Error::NetworkTaken {
+                        name: spec.name.clone(),
+                        stderr,
+                    });
+                }
+                Err(Error::Rejected { stderr, .. }) if tries > 0 && met_a_change(&stderr) => {
+                    tries -= 1;
+                }
+                other => return other.map(drop),
+            }
         }
     }
 
@@ -151,10 +159,19 @@ fn is_taken(stderr: &str) -> bool {
     .any(|sign| lower.contains(sign))
 }
 
+/// Podman looks at every interface of the machine to find free addresses, and fails where one goes
+/// meanwhile: with each container that ends, one does.
+fn met_a_change(stderr: &str) -> bool {
+    stderr.contains("no such network interface")
+}
+
 fn is_gone(stderr: &str) -> bool {
     let lower = stderr.to_lowercase();
     lower.contains("not found") || lower.contains("no such network")
 }
+
+/// How often a network is tried again that met a change.
+const CREATE_TRIES: usize = 10;
 
 /// The first docker whose networks can do without an address of the host; older ones ignore the option
 /// in silence, and have one of their own.

@@ -363,10 +363,17 @@ impl Run {
     /// Starts it with a script, and returns once the script runs.
     pub(crate) fn start_script(self, script: &str) -> Running {
         let run = self.sh(&format!("touch ready; {script}"));
-        let running = run.start();
-        eventually("its command runs", Duration::from_secs(120), || {
-            run.path("ready").exists()
-        });
+        let mut running = run.start();
+        let mut ended = false;
+        eventually(
+            "its command runs or it ends",
+            Duration::from_secs(120),
+            || {
+                ended = running.child.try_wait().unwrap().is_some();
+                ended || run.path("ready").exists()
+            },
+        );
+        assert!(!ended || run.path("ready").exists(), "{:?}", running.end());
         running
     }
 

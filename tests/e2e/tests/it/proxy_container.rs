@@ -240,11 +240,13 @@ on_every_engine! {
 
     fn events_pass_the_proxy_container_one_by_one(setup) {
         let outside = Outside::new(&["api.example.com"]);
-        let mut running = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"])
-            .sh("curl -sSN 'https://api.example.com/events?count=4&pause=700'").start();
+        let run = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"])
+            .sh("curl -sSN 'https://api.example.com/events?count=4&pause=700'");
+        let mut running = run.start();
         let lines = BufReader::new(running.child.stdout.take().unwrap()).lines();
         let times: Vec<_> = lines.map_while(Result::ok).filter(|line| line.starts_with("data:")).map(|_| Instant::now()).collect();
-        assert_eq!(running.end().code, 0);
+        let ended = running.end();
+        assert_eq!(ended.code, 0, "{ended:?} {}", run.network_log());
         assert_eq!(times.len(), 4);
         for pair in times.windows(2) {
             let gap = pair[1] - pair[0];

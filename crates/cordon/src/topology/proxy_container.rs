@@ -14,7 +14,7 @@ use std::{
 use cordon_door::Far;
 
 use cordon_engine::{
-    Container, ContainerSpec, Engine, Limits, Network as EngineNetwork, NetworkSpec, Reach,
+    Container, ContainerSpec, Engine, Kind, Limits, Network as EngineNetwork, NetworkSpec, Reach,
     Terminal, Volume,
     process::{self, Streams},
 };
@@ -469,6 +469,9 @@ fn container(
         // A namespace begins with the host's value, and a host with containers forwards.
         setting("net.ipv4.ip_forward", "0"),
     ];
+    if engine.kind() == Kind::Podman {
+        sysctls.extend(FRESH_NEIGHBOURS.map(|(name, value)| setting(name, value)));
+    }
     sysctls.extend(without_ipv6(engine));
     let enforced = engine.facts().limits;
     ContainerSpec {
@@ -528,3 +531,14 @@ const SUBNET_TRIES: u32 = 16;
 const REMOVE_TRIES: u32 = 25;
 
 const REMOVE_PAUSE: Duration = Duration::from_millis(200);
+
+/// Podman's bridge has the address of one of its containers' interfaces, and another one when that container
+/// ends; whoever still sends to the old one reaches nobody for half a minute. So the proxy asks anew after half a
+/// second, and everybody when nobody answers.
+const FRESH_NEIGHBOURS: [(&str, &str); 5] = [
+    ("net.ipv4.neigh.eth0.base_reachable_time_ms", "500"),
+    ("net.ipv4.neigh.eth0.delay_first_probe_time", "0"),
+    ("net.ipv4.neigh.eth0.retrans_time_ms", "100"),
+    ("net.ipv4.neigh.eth0.ucast_solicit", "1"),
+    ("net.ipv4.neigh.eth0.mcast_resolicit", "3"),
+];

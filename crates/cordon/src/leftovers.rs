@@ -86,43 +86,39 @@ pub(crate) async fn sweep_containers(engine: &Engine, notices: &mut Vec<Notice>)
 
 /// Removes every network of a dead owner that the engine knows, and says how many there were.
 async fn sweep_networks(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
-    let mut keep = |error: cordon_engine::Error| {
-        notices.push(Notice::LeftoversKept {
-            what: error.to_string(),
-        });
-    };
-    let names = engine.networks(OWNER).await.unwrap_or_else(|error| {
-        keep(error);
-        Vec::new()
-    });
-    let mut removed = 0;
-    for name in names
-        .iter()
-        .filter(|name| owner_in(name).is_some_and(|owner| is_abandoned(owner, engine)))
-    {
-        match engine.remove_network(name).await {
-            Ok(()) => removed += 1,
-            Err(error) => keep(error),
-        }
-    }
-    removed
+    let names = abandoned_networks(engine).await;
+    sweep_named(names, notices, async |name| {
+        engine.remove_network(name).await
+    })
+    .await
 }
 
-/// Removes every volume of a dead owner that the engine knows, and says how many there were. None is ever
-/// made where the engine sees the files of this machine.
+/// Removes every volume of a dead owner that the engine knows, and says how many there were.
 async fn sweep_volumes(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
+    let names = abandoned_volumes(engine).await;
+    sweep_named(names, notices, async |name| {
+        engine.remove_volume(name).await
+    })
+    .await
+}
+
+async fn sweep_named(
+    names: Result<Vec<String>, cordon_engine::Error>,
+    notices: &mut Vec<Notice>,
+    remove: impl AsyncFn(&str) -> Result<(), cordon_engine::Error>,
+) -> usize {
     let mut keep = |error: cordon_engine::Error| {
         notices.push(Notice::LeftoversKept {
             what: error.to_string(),
         });
     };
-    let names = abandoned_volumes(engine).await.unwrap_or_else(|error| {
+    let names = names.unwrap_or_else(|error| {
         keep(error);
         Vec::new()
     });
     let mut removed = 0;
     for name in names {
-        match engine.remove_volume(&name).await {
+        match remove(&name).await {
             Ok(()) => removed += 1,
             Err(error) => keep(error),
         }
@@ -130,14 +126,22 @@ async fn sweep_volumes(engine: &Engine, notices: &mut Vec<Notice>) -> usize {
     removed
 }
 
-/// Volumes of dead owners.
+/// Networks of dead owners.
+async fn abandoned_networks(engine: &Engine) -> Result<Vec<String>, cordon_engine::Error> {
+    Ok(of_dead_owners(engine, engine.networks(OWNER).await?))
+}
+
+/// Volumes of dead owners. None is ever made where the engine sees the files of this machine.
 async fn abandoned_volumes(engine: &Engine) -> Result<Vec<String>, cordon_engine::Error> {
     if engine.facts().local {
         return Ok(Vec::new());
     }
-    let mut names = engine.volumes(OWNER).await?;
+    Ok(of_dead_owners(engine, engine.volumes(OWNER).await?))
+}
+
+fn of_dead_owners(engine: &Engine, mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| owner_in(name).is_some_and(|owner| is_abandoned(owner, engine)));
-    Ok(names)
+    names
 }
 
 /// Removes a run's directory, and before it what it stands for.

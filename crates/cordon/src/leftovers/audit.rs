@@ -12,8 +12,8 @@ use std::{
 use cordon_engine::{Choice, Container, Engine, Kind};
 
 use super::{
-    EMPTY_IMAGES, OWNER, abandoned_volumes, dead_places, is_abandoned, owner_in, remove,
-    remove_directory,
+    EMPTY_IMAGES, OWNER, abandoned_networks, abandoned_volumes, dead_places, is_abandoned,
+    owner_in, remove, remove_directory,
 };
 use crate::{EngineKind, Sandbox, SandboxError, error::with_causes, owner::Owner, place};
 
@@ -235,8 +235,6 @@ async fn abandoned(engine: &Engine) -> Result<Abandoned, cordon_engine::Error> {
         .filter(|found| is_abandoned(&found.label, engine))
         .map(|found| (found.container.0, found.label))
         .unzip();
-    let mut networks = engine.networks(OWNER).await?;
-    networks.retain(|name| owner_in(name).is_some_and(|owner| is_abandoned(owner, engine)));
     let mut images = engine.images(EMPTY_IMAGES).await?;
     // An image may have other names, and engines list all of them.
     images.retain(|name| {
@@ -247,7 +245,7 @@ async fn abandoned(engine: &Engine) -> Result<Abandoned, cordon_engine::Error> {
     Ok(Abandoned {
         containers,
         owners,
-        networks,
+        networks: abandoned_networks(engine).await?,
         volumes: abandoned_volumes(engine).await?,
         images,
     })

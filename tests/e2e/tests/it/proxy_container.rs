@@ -254,6 +254,24 @@ on_every_engine! {
         }
     }
 
+    fn a_run_keeps_its_way_out_when_others_end(setup) {
+        let outside = Outside::new(&["api.example.com"]);
+        let others: Vec<_> = (0..3).map(|_| beside(setup).start_script("sleep 300")).collect();
+        let run = beside(setup).image(DEBIAN).origin(&outside.origin, &["api.example.com"]).sh(
+            "ask() { curl -sS --max-time 15 -o /dev/null -w '%{http_code}\\n' https://api.example.com/echo; }; \
+             ask; touch asked; until [ -e alone ]; do sleep 0.1; done; ask; ask",
+        );
+        let running = run.start();
+        eventually("it has asked", Duration::from_secs(60), || run.path("asked").exists());
+        for other in others {
+            other.signal(Signal::TERM);
+            other.end();
+        }
+        fs::write(run.path("alone"), "").unwrap();
+        let ended = running.end();
+        assert_eq!(ended.stdout, "200\n200\n200\n", "{ended:?} {}", run.network_log());
+    }
+
     fn two_runs_side_by_side_do_not_reach_each_other(setup) {
         let other = beside(setup).image(DEBIAN).sh("hostname -I | cut -d' ' -f1 > address; sed -n 's/nameserver //p' /etc/resolv.conf > proxy; touch ready; exec python3 -m http.server --bind 0.0.0.0 4242 >&2");
         let running = other.start();
